@@ -54,6 +54,15 @@ impl Gate {
         }
     }
 
+    /// Limits batches of packets of which the network makes this number of copies each.
+    pub(crate) fn limit_batches(&mut self, copies: usize) {
+        match self {
+            Self::Frames(socket) => socket.limit_batches(copies),
+            Self::Queue(queue) => queue.limit_batches(copies),
+            Self::Absent(_) => {}
+        }
+    }
+
     /// Returns true if the gate accepts batched packets.
     pub(crate) fn takes_runs(&self) -> bool {
         match self {

@@ -32,24 +32,33 @@ const MOST_PACKETS: u64 = 256;
 
 /// Number of messages of the next batch.
 #[derive(Debug)]
-pub(crate) struct BatchSize(usize);
+pub(crate) struct BatchSize {
+    now: usize,
+    most: usize,
+}
 
 impl Default for BatchSize {
     fn default() -> Self {
-        Self(BATCH)
+        Self { now: BATCH, most: BATCH }
     }
 }
 
 impl BatchSize {
     pub(crate) fn get(&self) -> usize {
-        self.0
+        self.now
+    }
+
+    /// Limits the size for packets of which the network makes this number of copies each.
+    pub(crate) fn limit(&mut self, copies: usize) {
+        self.most = (MOST_PACKETS as usize / copies.max(1)).clamp(1, BATCH);
+        self.now = self.now.min(self.most);
     }
 
     /// Follows the number of packets of the last batch.
     pub(crate) fn follow(&mut self, packets: u64) {
-        self.0 = match packets > MOST_PACKETS {
-            true => (self.0 as u64 * MOST_PACKETS / packets).max(1) as usize,
-            false => (2 * self.0).min(BATCH),
+        self.now = match packets > MOST_PACKETS {
+            true => (self.now as u64 * MOST_PACKETS / packets).max(1) as usize,
+            false => (2 * self.now).min(self.most),
         };
     }
 }
@@ -73,5 +82,11 @@ mod tests {
             size.follow(1);
         }
         assert_eq!(size.get(), BATCH);
+        // A switch copies each packet to all its ports.
+        for (copies, most) in [(0, BATCH), (4, BATCH), (100, 2), (1000, 1)] {
+            size.limit(copies);
+            size.follow(1);
+            assert_eq!(size.get(), most, "{copies}");
+        }
     }
 }

@@ -66,7 +66,11 @@ impl Pump {
                 epoll.add(descriptor, on(number)).map_err(refused)?;
             }
         }
-        let edges = gates.into_iter().map(|(port, gate)| Edge::new(port, gate)).collect();
+        let edge = |(port, mut gate): (PortId, Gate)| {
+            gate.limit_batches(network.copies(port));
+            Edge::new(port, gate)
+        };
+        let edges = gates.into_iter().map(edge).collect();
         let (timers, priority) = (Timers::new(SPIN), Priority::new());
         Ok((
             Self {

@@ -114,6 +114,10 @@ impl Socket {
         GateCounts { overflowed: overflowed(&self.fd), ..self.counts }
     }
 
+    pub(crate) fn limit_batches(&mut self, copies: usize) {
+        self.batch.limit(copies);
+    }
+
     /// Receives up to one batch of packets with their kernel timestamps.
     pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         let stride = LENGTH + LARGEST;

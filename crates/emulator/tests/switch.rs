@@ -77,3 +77,24 @@ fn packets_that_arrive_at_once_leave_in_parts() {
         assert!(parts.iter().all(|left| *left <= most), "{count}: {parts:?}");
     }
 }
+
+/// Frames are flooded through all switches that are connected, and not through routers or ports.
+#[test]
+fn copies_of_connected_switches_add_up() {
+    let mut network = Network::new(1);
+    let ports: Vec<PortId> = (0..4).map(|_| network.port()).collect();
+    let switches = [network.switch(Switch::new(3)), network.switch(Switch::new(3))];
+    let ends = [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)];
+    for (port, switch, interface) in ends {
+        let (at, to) = ((ports[port].into(), 0), (switches[switch], interface));
+        network.link(&format!("{port}>"), at, to, Settings::default());
+        network.link(&format!("{port}<"), to, at, Settings::default());
+    }
+    assert_eq!(network.copies(ports[0]), 1);
+    network.link("s>", (switches[0], 2), (switches[1], 2), Settings::default());
+    network.link("s<", (switches[1], 2), (switches[0], 2), Settings::default());
+    assert_eq!(network.copies(ports[0]), 4);
+    let [one, other] = [network.port(), network.port()];
+    network.link("alone", (one.into(), 0), (other.into(), 0), Settings::default());
+    assert_eq!(network.copies(one), 1);
+}

@@ -62,6 +62,10 @@ impl Queue {
         self.taken.iter().map(|taken| taken.as_fd()).collect()
     }
 
+    pub(crate) fn limit_batches(&mut self, copies: usize) {
+        self.taken.iter_mut().for_each(|taken| taken.limit_batches(copies));
+    }
+
     pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         self.taken.iter_mut().try_for_each(|taken| taken.receive(&mut each))
     }

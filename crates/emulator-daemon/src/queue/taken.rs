@@ -92,6 +92,10 @@ impl Taken {
         }
     }
 
+    pub(super) fn limit_batches(&mut self, copies: usize) {
+        self.batch.limit(copies);
+    }
+
     /// Receives up to one batch of packets.
     pub(super) fn receive(&mut self, each: &mut impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         let lengths = match self.receive_batch() {

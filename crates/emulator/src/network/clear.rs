@@ -1,4 +1,4 @@
-//! Detection of unimpaired paths.
+//! Properties of the paths from a port: whether they are unimpaired, and the copies that switches make.
 
 use super::node::{Kind, NodeId, PortId};
 use super::{Direction, Network};
@@ -34,5 +34,24 @@ impl Network {
             }
         }
         true
+    }
+
+    /// Returns the maximum number of copies that switches make of a packet from a port.
+    pub fn copies(&self, port: PortId) -> usize {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut next = vec![port.0];
+        let mut copies = 0;
+        while let Some(node) = next.pop() {
+            for id in self.nodes[node.0].links.iter().flatten() {
+                let (end, _) = self.links[id.0].end;
+                let switch = &self.nodes[end.0];
+                let is_switch = matches!(switch.kind, Kind::Switch(_));
+                if is_switch && !std::mem::replace(&mut seen[end.0], true) {
+                    copies += switch.links.len().saturating_sub(1);
+                    next.push(end);
+                }
+            }
+        }
+        copies.max(1)
     }
 }
