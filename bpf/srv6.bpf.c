@@ -6,10 +6,12 @@
 #include "include/srv6/answer.h"
 #include "include/srv6/decapsulate.h"
 #include "include/srv6/dropped.h"
-#include "include/srv6/encapsulate.h"
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
+#include "include/srv6/end_m_gtp_d.h"
+#include "include/srv6/end_m_gtp_e.h"
+#include "include/srv6/headend.h"
 #include "include/srv6/port_in.h"
 #include "include/srv6/proxy.h"
 #include "include/srv6/replace_csid.h"
@@ -141,6 +143,11 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behavior == BEHAVIOR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
+	if (sid->behavior == BEHAVIOR_END_M_GTP6_D)
+		return from_gtp(frame->ctx, frame->port, sid, sid->params.policy,
+				ETH_HLEN << 16 | frame->length);
+	if (is_to_gtp(sid->behavior))
+		return into_gtp(frame->ctx, frame->port, sid, frame->length);
 	return into_proxy(frame->ctx, frame->port, sid, frame->length);
 }
 

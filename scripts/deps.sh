@@ -78,9 +78,9 @@ install_cargo_deny() {
     as_user env CARGO_PROFILE_DEV_DEBUG=false cargo install --debug --quiet --locked "cargo-deny@$CARGO_DENY" --force --root "$TARGET/tools"
 }
 
-# Third-party P4Runtime clients for testing the P4Runtime service, with pinned versions.
-install_p4runtime_client() { # NAME TESTS
-    local wanted=crates/p4runtime/tests/$2/requirements.txt
+# Programs and libraries in Python that tests use, with pinned versions.
+install_python() { # NAME REQUIREMENTS
+    local wanted=$2
     local directory=$TARGET/tools/$1
     cmp -s "$wanted" "$directory/installed" && return
     if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
@@ -100,8 +100,10 @@ if [ "${1:-}" = --lint ]; then
     # All but the first wait for the network.
     pids=()
     trap wait EXIT
-    for job in install_cargo_deny "install_p4runtime_client p4runtime-shell shell" \
-        "install_p4runtime_client finsy finsy"; do
+    for job in install_cargo_deny \
+        "install_python p4runtime-shell crates/p4runtime/tests/shell/requirements.txt" \
+        "install_python finsy crates/p4runtime/tests/finsy/requirements.txt" \
+        "install_python scapy crates/dataplane/tests/models/requirements.txt"; do
         $job &
         pids+=($!)
     done

@@ -16,7 +16,7 @@ TESTS=(
 SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
 SKIP="$SKIP --skip with_more_entries_than_the_kernel_gets"
 # Tests that need a compiler, FRR, Python or user-space queues, which the guest lacks.
-SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain:: --skip replace_csid::"
+SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain:: --skip replace_csid:: --skip mobile::"
 # Tests for which a tag's lifetime of 4.3 seconds is too short in the guest.
 SKIP="$SKIP --skip root_a_tag_is_lost --skip root_only_a_tag_of_its_own"
 SECONDS_AT_MOST=3000

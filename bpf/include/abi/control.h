@@ -54,7 +54,9 @@ struct control {
 	/* Random number of this program instance: another instance numbers its proxies
 	 * differently. */
 	__u32 program;
+	/* The source of this node's outer headers, for End.M.GTP6.E. */
+	__u64 source[2];
 };
-_Static_assert(sizeof(struct control) == 344, "no hidden padding");
+_Static_assert(sizeof(struct control) == 360, "no hidden padding");
 
 #endif

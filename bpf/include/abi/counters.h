@@ -65,6 +65,9 @@ enum reason {
 	REASON_FOREIGN_SOURCE,
 	/* A tenant's packet with a source that does not belong to the tenant. */
 	REASON_TENANT_SOURCE,
+	/* Not a G-PDU of GTP-U, for a behavior of the mobile user plane (RFC 9433). The kernel gets other
+	 * messages of GTP-U, such as echo requests. */
+	REASON_GTP,
 	REASONS,
 };
 

@@ -87,7 +87,14 @@ _Static_assert(sizeof(struct spread) == 256, "no hidden padding");
 struct outer {
 	__u16 length;    /* of `header`; 0 for none */
 	__u8 has_srh;
-	__u8 pad[5];
+	/* For payloads of GTP-U (RFC 9433), in bits: the position of the argument in the last segment, 0
+	 * for none, and of the IPv4 source in the source address, 0 if the list is not for GTP-U. */
+	__u8 args_at;
+	__u8 source_at;
+	/* 1 if the last segment is the original destination (End.M.GTP6.D.Di). The argument is then in
+	 * the segment before. */
+	__u8 is_drop_in;
+	__u8 pad[2];
 	__u8 header[LIMIT_OUTER];
 	__u8 rest[40];
 };

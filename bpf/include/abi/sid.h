@@ -6,7 +6,8 @@
 #include <linux/types.h>
 #include "counters.h"
 
-/* Endpoint behaviors (RFC 8986 section 4). */
+/* Endpoint behaviors (RFC 8986 section 4, RFC 9433 section 6). End.M.GTP6.D.Di is End.M.GTP6.D with
+ * another policy. */
 enum behavior {
 	BEHAVIOR_NONE,
 	BEHAVIOR_END,
@@ -24,16 +25,22 @@ enum behavior {
 	BEHAVIOR_END_AS,
 	BEHAVIOR_END_AD,
 	BEHAVIOR_END_AM,
+	BEHAVIOR_END_M_GTP4_E,
+	BEHAVIOR_END_M_GTP6_D,
+	BEHAVIOR_END_M_GTP6_E,
 };
 
-/* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4), and its presence in the
- * kernel. */
+/* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4), its presence in the kernel,
+ * and the header that End.M.GTP4.E and End.M.GTP6.E write: with a PDU Session Container, and for which
+ * direction. */
 enum sid_flag {
 	SID_PSP = 1,
 	SID_USD = 4,
 	SID_NEXT_CSID = 8,
 	SID_IN_KERNEL = 16,
 	SID_REPLACE_CSID = 32,
+	SID_PDU_SESSION = 64,
+	SID_UPLINK = 128,
 };
 
 /* The routing table of a lookup. */
@@ -60,6 +67,12 @@ struct sid_proxy {
 	__u32 number;   /* of the proxy */
 };
 
+/* The end of a GTP-U tunnel. */
+struct sid_gtp {
+	struct sid_table table; /* of the packets in the tunnel */
+	__u32 source_at;        /* M.GTP4.E: position of the IPv4 source in the IPv6 source, in bits */
+};
+
 /* Parameters of a behavior, which selects the member; not the ARG of a SID (RFC 8986 section
  * 3.1). */
 union sid_params {
@@ -68,7 +81,8 @@ union sid_params {
 	struct sid_table table;         /* T, DT4, DT6, DT46 */
 	__u32 port;                     /* DX2: the egress interface */
 	struct sid_vlan vlans[4];       /* DX2V */
-	__u32 policy;                   /* B6.Encaps */
+	__u32 policy;                   /* B6.Encaps, M.GTP6.D */
+	struct sid_gtp gtp;             /* M.GTP4.E, M.GTP6.E */
 	struct sid_netfilter netfilter; /* AN.NF */
 	struct sid_proxy proxy;         /* AS, AD, AM */
 	__u64 words[2];                 /* the whole, for copies */

@@ -20,4 +20,4 @@ macro_rules! plain {
     )*};
 }
 plain!(control port upper attachment_key vlan_slot attachment source tenant prefix4 prefix6);
-plain!(policy spread outer bucket sid found_sid count unresolved proxy back);
+plain!(sid_table sid_gtp policy spread outer bucket sid found_sid count unresolved proxy back);

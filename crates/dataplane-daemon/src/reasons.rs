@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// The reason codes, each with a name for scripts and a description for people.
-pub(crate) const REASONS: [(reason, &str, &str); 25] = [
+pub(crate) const REASONS: [(reason, &str, &str); 26] = [
     (reason::REASON_NO_ENTRY, "no-entry", "no entry matches"),
     (
         reason::REASON_OTHER_STATION,
@@ -70,6 +70,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
         "to a SID from outside `sources`, or from an edge port or tenant with a source inside",
     ),
     (reason::REASON_TENANT_SOURCE, "tenant-source", "source not in the tenant's `sources`"),
+    (reason::REASON_GTP, "gtp", "no G-PDU of GTP-U, for a behavior of the mobile user plane"),
 ];
 
 #[cfg(test)]

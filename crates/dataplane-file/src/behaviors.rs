@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use document::Address;
 use ipnet::Ipv6Net;
 use model::dataplane::{Attachment, Behavior, Name, Steer};
-use srv6::{Kind, Payload};
+use srv6::{Kind, Payload, SESSION_BITS, SESSION4_BITS};
 
 use super::checked::{At, Checked, key};
 use super::sid_text::SidMap;
@@ -96,6 +96,18 @@ impl Checked<'_> {
             Kind::EndAm => {
                 self.proxy(at, text).map_or(Behavior::End, |proxy| Behavior::EndAm { proxy })
             }
+            Kind::EndMGtp4E => {
+                let source_args = self.source_args(&key(at, "source_args"), text.source_args);
+                let tunnel = self.tunnel(at, sid, text, SESSION4_BITS);
+                Behavior::EndMGtp4E { tunnel, source_args }
+            }
+            Kind::EndMGtp6E => {
+                Behavior::EndMGtp6E { tunnel: self.tunnel(at, sid, text, SESSION_BITS) }
+            }
+            Kind::EndMGtp6D => Behavior::EndMGtp6D { policy: self.session_policy(at, text, false) },
+            Kind::EndMGtp6DDi => {
+                Behavior::EndMGtp6DDi { policy: self.session_policy(at, text, true) }
+            }
         }
     }
 
@@ -144,6 +156,8 @@ impl Checked<'_> {
             ("back", text.back.is_some()),
             ("via", text.via.is_some()),
             ("health", text.health.is_some()),
+            ("source_args", text.source_args.is_some()),
+            ("pdu_session", text.pdu_session.is_some()),
         ];
         let takes = text.behavior.info().keys;
         for (argument, _) in given.iter().filter(|(key, is)| *is && !takes.contains(key)) {

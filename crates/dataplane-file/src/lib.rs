@@ -33,6 +33,7 @@ mod bad_input;
 mod good_input;
 #[cfg(test)]
 mod manual;
+mod mobile;
 
 use document::{FileKind, Problems, Renamed};
 use file::FileText;

@@ -28,6 +28,17 @@ impl Checked<'_> {
 
     /// Returns a reference to a named policy, or a policy defined in place.
     pub(crate) fn steer(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
+        let steer = self.steer_into(at, text, payload);
+        self.reject_session(at, &steer);
+        steer
+    }
+
+    /// The same for packets, where the policy may be for payloads of GTP-U.
+    pub(crate) fn any_steer(&mut self, at: At<'_>, text: &mut SteerText) -> Steer {
+        self.steer_into(at, text, Payload::Packet)
+    }
+
+    fn steer_into(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
         let name = match text {
             SteerText::Own(list) => {
                 return Steer::Own(self.policy(at, std::mem::take(list), payload));
@@ -57,12 +68,17 @@ impl Checked<'_> {
     fn policy(&mut self, at: At<'_>, text: impl Into<Box<ListText>>, payload: Payload) -> Policy {
         let text = *text.into();
         let form = text.form.unwrap_or_default();
+        let all = text.segments.iter();
+        let mut all =
+            all.chain(text.lists.iter().flat_map(|lists| lists.0.iter().map(|one| &one.segments)));
+        let is_drop_in = all.any(|list| list.0.last().is_some_and(|last| last.0.is_unspecified()));
+        let session = self.session(|name| below(at, &[name]), &text, is_drop_in);
         let mut lists = Vec::with_capacity(1);
         match (text.segments, text.lists) {
             (Some(_), Some(_)) => {
                 let help = "put the list among `lists:`, or remove one of the two";
                 self.place.key(&below(at, &["lists"]), "both `segments` and `lists`", help);
-                return Policy { lists, form };
+                return Policy { lists, form, session };
             }
             (Some(segments), None) => {
                 // A list may be given without the key `segments`.
@@ -87,7 +103,7 @@ impl Checked<'_> {
             let help = "add `segments:` with a list such as [fd00:0:2::1]";
             self.place.key(&at(), "a policy without segments", help);
         }
-        Policy { lists, form }
+        Policy { lists, form, session }
     }
 
     /// Returns list `index` of a policy.
@@ -135,7 +151,11 @@ impl Checked<'_> {
             };
             self.place.value(&at(), message, help);
         }
-        for (index, Ipv6(address)) in texts.iter().enumerate() {
+        // A last segment `::` is the packet's own destination (End.M.GTP6.D.Di).
+        let is_drop_in =
+            texts.len() > 1 && texts.last().is_some_and(|last| last.0.is_unspecified());
+        let segments = texts.len() - usize::from(is_drop_in);
+        for (index, Ipv6(address)) in texts.iter().enumerate().take(segments) {
             let is_not_a_host =
                 address.is_unspecified() || address.is_multicast() || address.is_loopback();
             if is_not_a_host || address.is_unicast_link_local() {

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
-use srv6::{Flavor, Kind};
+use srv6::{Flavor, Kind, PduSession};
 
 use super::health_text::HealthText;
 use super::steer_text::SteerText;
@@ -65,6 +65,12 @@ pub(crate) struct SidMap {
     pub(crate) via: Option<Address>,
     /// Health check of the service function.
     pub(crate) health: Option<HealthText>,
+    /// Position in bits of the IPv4 source in the source of packets to End.M.GTP4.E; 64 if absent.
+    #[schemars(range(min = 8, max = 96))]
+    pub(crate) source_args: Option<u32>,
+    /// Direction in the PDU Session Containers of End.M.GTP4.E and End.M.GTP6.E; if absent, packets have
+    /// no container.
+    pub(crate) pdu_session: Option<PduSession>,
 }
 
 /// A SID's behavior: its name, or a map.
@@ -104,6 +110,8 @@ impl<'de> Deserialize<'de> for SidText {
                     back: None,
                     via: None,
                     health: None,
+                    source_args: None,
+                    pdu_session: None,
                 }))
             }
 

@@ -23,6 +23,13 @@ pub(crate) struct ListText {
     pub(crate) lists: Option<Items<WeightedText>>,
     /// Encapsulation mode; H.Encaps.Red if absent.
     pub(crate) form: Option<Form>,
+    /// Position in bits of the argument of the last segment, to which H.M.GTP4.D, End.M.GTP6.D and
+    /// End.M.GTP6.D.Di write the session.
+    #[schemars(range(min = 8, max = 88))]
+    pub(crate) args: Option<u32>,
+    /// Position in bits of the IPv4 source in the outer source of H.M.GTP4.D; 64 if absent.
+    #[schemars(range(min = 8, max = 96))]
+    pub(crate) source_args: Option<u32>,
 }
 
 /// A segment list and its weight.

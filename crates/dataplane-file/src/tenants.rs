@@ -160,7 +160,9 @@ impl Checked<'_> {
                 let message = format!("`{}` is given twice", prefix.0);
                 self.place.key(&at(), message, "remove one of the two");
             }
-            routes.push((prefix.0, self.steer(&at, &mut steer, Payload::Packet)));
+            let steer = self.any_steer(&at, &mut steer);
+            self.check_session_route(&at, prefix.0, &steer);
+            routes.push((prefix.0, steer));
         }
         routes
     }

@@ -1,10 +1,9 @@
-//! Endpoint behaviors: the variants with their arguments, and the table that describes them.
+//! Endpoint behaviors and their arguments.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::Flavor::{NextCsid, Psp, ReplaceCsid, Usd, Usp};
-use crate::table::{Info, Kernel};
+use crate::mobile::{GtpTunnel, PduSession};
 
 /// An endpoint behavior (RFC 8986 section 4) with its arguments.
 ///
@@ -91,6 +90,28 @@ pub enum Behavior<I, T, P, L> {
         /// The path to the function.
         proxy: Proxy<L>,
     },
+    /// End.M.GTP4.E: sends the inner packet to a GTP-U tunnel over IPv4.
+    EndMGtp4E {
+        /// The tunnel.
+        tunnel: GtpTunnel<T>,
+        /// Position of the IPv4 source in the source address, in bits.
+        source_args: u8,
+    },
+    /// End.M.GTP6.D: steers the payload of a GTP-U tunnel into a policy.
+    EndMGtp6D {
+        /// The policy, which has the positions of the session.
+        policy: P,
+    },
+    /// End.M.GTP6.D.Di: the same, with the original destination as last segment.
+    EndMGtp6DDi {
+        /// The policy.
+        policy: P,
+    },
+    /// End.M.GTP6.E: sends the inner packet to a GTP-U tunnel over IPv6.
+    EndMGtp6E {
+        /// The tunnel.
+        tunnel: GtpTunnel<T>,
+    },
 }
 
 /// An endpoint behavior without its arguments.
@@ -112,180 +133,11 @@ pub enum Kind {
     EndAs,
     EndAd,
     EndAm,
+    EndMGtp4E,
+    EndMGtp6D,
+    EndMGtp6DDi,
+    EndMGtp6E,
 }
-
-const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
-
-/// The endpoint behaviors, in the order of [`Kind`].
-pub const TABLE: [Info; 15] = [
-    Info {
-        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(Kind::End, "End", "RFC 8986 section 4.1", "Forwards to the next segment.")
-    },
-    Info {
-        keys: &["next_hop"],
-        arguments: "`next_hop` (IPv6, not link-local)",
-        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndX,
-            "End.X",
-            "RFC 8986 section 4.2",
-            "Forwards to the next segment through a neighbor.",
-        )
-    },
-    Info {
-        keys: &["tenant", "table", "vrf"],
-        arguments: "a table",
-        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndT,
-            "End.T",
-            "RFC 8986 section 4.3",
-            "Forwards to the next segment, which is looked up in a table.",
-        )
-    },
-    Info {
-        keys: &["port"],
-        arguments: "`port`",
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndDx2,
-            "End.DX2",
-            "RFC 8986 section 4.9",
-            "Decapsulates a frame and sends it on a port.",
-        )
-    },
-    Info {
-        keys: &["vlans"],
-        arguments: "`vlans`: up to 4 VLANs of the inner frames, each with its port",
-        ..Info::new(
-            Kind::EndDx2v,
-            "End.DX2V",
-            "RFC 8986 section 4.10",
-            "Decapsulates a frame and sends it on the port of its VLAN.",
-        )
-    },
-    Info {
-        keys: &["next_hop", "vlan", "inner"],
-        arguments: "`next_hop` (IPv4; 0.0.0.0: the packet's own destination); tags",
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndDx4,
-            "End.DX4",
-            "RFC 8986 section 4.5",
-            "Decapsulates an IPv4 packet and sends it to a neighbor.",
-        )
-    },
-    Info {
-        keys: &["next_hop", "vlan", "inner"],
-        arguments: "`next_hop` (IPv6; `::`: the packet's own destination); tags",
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndDx6,
-            "End.DX6",
-            "RFC 8986 section 4.4",
-            "Decapsulates an IPv6 packet and sends it to a neighbor.",
-        )
-    },
-    Info {
-        keys: &["tenant", "table", "vrf", "vlan", "inner"],
-        arguments: "a table; tags",
-        flavors: &[NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "5.11" }),
-        ..Info::new(
-            Kind::EndDt4,
-            "End.DT4",
-            "RFC 8986 section 4.7",
-            "Decapsulates an IPv4 packet and looks it up.",
-        )
-    },
-    Info {
-        keys: &["tenant", "table", "vrf", "vlan", "inner"],
-        arguments: "a table; tags",
-        flavors: &[NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndDt6,
-            "End.DT6",
-            "RFC 8986 section 4.6",
-            "Decapsulates an IPv6 packet and looks it up.",
-        )
-    },
-    Info {
-        keys: &["tenant", "table", "vrf", "vlan", "inner"],
-        arguments: "a table; tags",
-        flavors: &[NextCsid, ReplaceCsid],
-        kernel: Some(Kernel { since: "5.14" }),
-        ..Info::new(
-            Kind::EndDt46,
-            "End.DT46",
-            "RFC 8986 section 4.8",
-            "Decapsulates a packet and looks it up.",
-        )
-    },
-    Info {
-        keys: &["policy"],
-        arguments: "`policy`; with `form: H.Encaps.Red` it is End.B6.Encaps.Red",
-        kernel: Some(Kernel { since: "4.14" }),
-        ..Info::new(
-            Kind::EndB6Encaps,
-            "End.B6.Encaps",
-            "RFC 8986 section 4.13",
-            "Forwards to the next segment with an additional outer header.",
-        )
-    },
-    Info {
-        keys: &["answers", "health"],
-        arguments: "`answers`, `health` ([functions.md](functions.md))",
-        is_function: true,
-        ..Info::new(
-            Kind::EndAnNf,
-            "End.AN.NF",
-            PROGRAMMING,
-            "Passes the inner packet through this node's netfilter, then forwards to the next \
-             segment.",
-        )
-    },
-    Info {
-        keys: &["to", "back", "via", "policy", "health"],
-        arguments: "`to`, `back`, `via`, `policy`, `health` ([functions.md](functions.md))",
-        is_function: true,
-        ..Info::new(
-            Kind::EndAs,
-            "End.AS",
-            PROGRAMMING,
-            "Sends packets to a service function behind an interface. Returning packets get the \
-             policy's outer header.",
-        )
-    },
-    Info {
-        keys: &["to", "back", "via", "health"],
-        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
-        is_function: true,
-        ..Info::new(
-            Kind::EndAd,
-            "End.AD",
-            PROGRAMMING,
-            "Sends packets to a service function behind an interface. Returning packets get their \
-             own outer header back.",
-        )
-    },
-    Info {
-        keys: &["to", "back", "via", "health"],
-        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
-        is_function: true,
-        ..Info::new(
-            Kind::EndAm,
-            "End.AM",
-            PROGRAMMING,
-            "Sends packets to a service function behind an interface, with their SRH and with the \
-             last segment as destination.",
-        )
-    },
-];
 
 /// The path to a service function through an interface, and back
 /// (draft-ietf-spring-sr-service-programming).
@@ -357,6 +209,10 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndAs { .. } => Kind::EndAs,
             Self::EndAd { .. } => Kind::EndAd,
             Self::EndAm { .. } => Kind::EndAm,
+            Self::EndMGtp4E { .. } => Kind::EndMGtp4E,
+            Self::EndMGtp6D { .. } => Kind::EndMGtp6D,
+            Self::EndMGtp6DDi { .. } => Kind::EndMGtp6DDi,
+            Self::EndMGtp6E { .. } => Kind::EndMGtp6E,
         }
     }
 
@@ -382,8 +238,19 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
     /// Returns the policy, if there is one.
     pub fn policy(&self) -> Option<&P> {
         match self {
-            Self::EndB6Encaps { policy } | Self::EndAs { policy, .. } => Some(policy),
+            Self::EndB6Encaps { policy }
+            | Self::EndAs { policy, .. }
+            | Self::EndMGtp6D { policy }
+            | Self::EndMGtp6DDi { policy } => Some(policy),
             Self::EndAnNf { answers } => answers.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the direction in the PDU Session Containers that it writes.
+    pub fn pdu_session(&self) -> Option<PduSession> {
+        match self {
+            Self::EndMGtp4E { tunnel, .. } | Self::EndMGtp6E { tunnel } => tunnel.pdu_session,
             _ => None,
         }
     }
@@ -423,6 +290,15 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             }
             Self::EndAd { proxy } => Behavior::EndAd { proxy: with.proxy(proxy) },
             Self::EndAm { proxy } => Behavior::EndAm { proxy: with.proxy(proxy) },
+            Self::EndMGtp4E { tunnel, source_args } => {
+                let tunnel = tunnel.map(|table| with.table(table));
+                Behavior::EndMGtp4E { tunnel, source_args: *source_args }
+            }
+            Self::EndMGtp6D { policy } => Behavior::EndMGtp6D { policy: with.policy(policy) },
+            Self::EndMGtp6DDi { policy } => Behavior::EndMGtp6DDi { policy: with.policy(policy) },
+            Self::EndMGtp6E { tunnel } => {
+                Behavior::EndMGtp6E { tunnel: tunnel.map(|table| with.table(table)) }
+            }
         }
     }
 }
@@ -449,7 +325,13 @@ where
             Self::EndDx2v { vlans } => {
                 vlans.iter().try_for_each(|(vlan, port)| write!(f, " vlan {vlan} {port}"))
             }
-            Self::EndB6Encaps { policy } => write!(f, " {policy}"),
+            Self::EndB6Encaps { policy }
+            | Self::EndMGtp6D { policy }
+            | Self::EndMGtp6DDi { policy } => write!(f, " {policy}"),
+            Self::EndMGtp4E { tunnel, source_args } => {
+                write!(f, "{tunnel} source at {source_args}")
+            }
+            Self::EndMGtp6E { tunnel } => write!(f, "{tunnel}"),
             Self::EndAnNf { answers: Some(policy) } => write!(f, " answers {policy}"),
             Self::EndAs { proxy, policy } => write!(f, "{proxy} policy {policy}"),
             Self::EndAd { proxy } | Self::EndAm { proxy } => write!(f, "{proxy}"),

@@ -8,11 +8,15 @@
 mod behavior;
 mod encap;
 mod flavor;
+mod mobile;
 mod sid;
 mod table;
 
-pub use behavior::{Behavior, Kind, LookUp, Proxy, Resolve, TABLE};
+pub use behavior::{Behavior, Kind, LookUp, Proxy, Resolve};
 pub use encap::{EncapMode, Form, Payload};
 pub use flavor::{CsidLengths, Flavor, Flavors};
+pub use mobile::{
+    GtpTunnel, MAX_SOURCE_ARGS, PduSession, SESSION_BITS, SESSION4_BITS, SOURCE_ARGS, SessionArgs,
+};
 pub use sid::{Locator, LocatorError, SegmentList, Sid, function};
-pub use table::{Info, Kernel, functions};
+pub use table::{Info, Kernel, TABLE, functions};

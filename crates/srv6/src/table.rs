@@ -1,4 +1,4 @@
-//! The type of an entry of `TABLE`, and lookup of behaviors by name.
+//! The table that describes the endpoint behaviors, and their lookup by name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 
-use crate::behavior::{Kind, TABLE};
-use crate::flavor::Flavor;
+use crate::behavior::Kind;
+use crate::flavor::Flavor::{self, NextCsid, Psp, ReplaceCsid, Usd, Usp};
 
 /// The description of an endpoint behavior.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,220 @@ impl Info {
         Self { kind, name, reference, summary, keys, arguments, flavors, kernel, is_function }
     }
 }
+
+const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
+
+/// The endpoint behaviors, in the order of [`Kind`].
+pub const TABLE: [Info; 19] = [
+    Info {
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(Kind::End, "End", "RFC 8986 section 4.1", "Forwards to the next segment.")
+    },
+    Info {
+        keys: &["next_hop"],
+        arguments: "`next_hop` (IPv6, not link-local)",
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndX,
+            "End.X",
+            "RFC 8986 section 4.2",
+            "Forwards to the next segment through a neighbor.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf"],
+        arguments: "a table",
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndT,
+            "End.T",
+            "RFC 8986 section 4.3",
+            "Forwards to the next segment, which is looked up in a table.",
+        )
+    },
+    Info {
+        keys: &["port"],
+        arguments: "`port`",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx2,
+            "End.DX2",
+            "RFC 8986 section 4.9",
+            "Decapsulates a frame and sends it on a port.",
+        )
+    },
+    Info {
+        keys: &["vlans"],
+        arguments: "`vlans`: up to 4 VLANs of the inner frames, each with its port",
+        ..Info::new(
+            Kind::EndDx2v,
+            "End.DX2V",
+            "RFC 8986 section 4.10",
+            "Decapsulates a frame and sends it on the port of its VLAN.",
+        )
+    },
+    Info {
+        keys: &["next_hop", "vlan", "inner"],
+        arguments: "`next_hop` (IPv4; 0.0.0.0: the packet's own destination); tags",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx4,
+            "End.DX4",
+            "RFC 8986 section 4.5",
+            "Decapsulates an IPv4 packet and sends it to a neighbor.",
+        )
+    },
+    Info {
+        keys: &["next_hop", "vlan", "inner"],
+        arguments: "`next_hop` (IPv6; `::`: the packet's own destination); tags",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx6,
+            "End.DX6",
+            "RFC 8986 section 4.4",
+            "Decapsulates an IPv6 packet and sends it to a neighbor.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "5.11" }),
+        ..Info::new(
+            Kind::EndDt4,
+            "End.DT4",
+            "RFC 8986 section 4.7",
+            "Decapsulates an IPv4 packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDt6,
+            "End.DT6",
+            "RFC 8986 section 4.6",
+            "Decapsulates an IPv6 packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid, ReplaceCsid],
+        kernel: Some(Kernel { since: "5.14" }),
+        ..Info::new(
+            Kind::EndDt46,
+            "End.DT46",
+            "RFC 8986 section 4.8",
+            "Decapsulates a packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["policy"],
+        arguments: "`policy`; with `form: H.Encaps.Red` it is End.B6.Encaps.Red",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndB6Encaps,
+            "End.B6.Encaps",
+            "RFC 8986 section 4.13",
+            "Forwards to the next segment with an additional outer header.",
+        )
+    },
+    Info {
+        keys: &["answers", "health"],
+        arguments: "`answers`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAnNf,
+            "End.AN.NF",
+            PROGRAMMING,
+            "Passes the inner packet through this node's netfilter, then forwards to the next \
+             segment.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "policy", "health"],
+        arguments: "`to`, `back`, `via`, `policy`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAs,
+            "End.AS",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface. Returning packets get the \
+             policy's outer header.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "health"],
+        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAd,
+            "End.AD",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface. Returning packets get their \
+             own outer header back.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "health"],
+        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAm,
+            "End.AM",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface, with their SRH and with the \
+             last segment as destination.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "source_args", "pdu_session"],
+        arguments: "`source_args`, `pdu_session`, a table ([mobile user plane](mobile.md))",
+        ..Info::new(
+            Kind::EndMGtp4E,
+            "End.M.GTP4.E",
+            "RFC 9433 section 6.6",
+            "Sends the inner packet to a GTP-U tunnel over IPv4.",
+        )
+    },
+    Info {
+        keys: &["policy"],
+        arguments: "`policy` with `args` ([mobile user plane](mobile.md))",
+        ..Info::new(
+            Kind::EndMGtp6D,
+            "End.M.GTP6.D",
+            "RFC 9433 section 6.3",
+            "Steers the payload of a GTP-U tunnel over IPv6 into a policy.",
+        )
+    },
+    Info {
+        keys: &["policy"],
+        arguments: "`policy` that ends with `::` ([mobile user plane](mobile.md))",
+        ..Info::new(
+            Kind::EndMGtp6DDi,
+            "End.M.GTP6.D.Di",
+            "RFC 9433 section 6.4",
+            "Steers the payload of a GTP-U tunnel over IPv6 into a policy, with the original \
+             destination as last segment.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "pdu_session"],
+        arguments: "`pdu_session`, a table ([mobile user plane](mobile.md))",
+        ..Info::new(
+            Kind::EndMGtp6E,
+            "End.M.GTP6.E",
+            "RFC 9433 section 6.5",
+            "Sends the inner packet to a GTP-U tunnel over IPv6.",
+        )
+    },
+];
 
 // `Kind::info` finds a row by its index.
 const _: () = {

@@ -102,7 +102,7 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
     let endpoint = Endpoint { tags, in_kernel: true, ..Endpoint::new(Behavior::EndDt4 { table }) };
     let id = PolicyId::Of(Some(TENANT), STEERED.into());
     let lists = vec![Weighted { segments: SegmentList(vec![Sid(FAR)]), weight: 1 }];
-    let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
+    let policy = Policy { lists, form: Form::Encaps, session: None, in_kernel: true };
     Forwarding {
         source: SOURCE,
         uppers: [(vlan, Upper { port: OUT, tags })].into(),

@@ -1,5 +1,6 @@
 //! Changes in place: packets read the old value or the new one.
 
+use std::net::Ipv6Addr;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::Srv6;
@@ -19,6 +20,14 @@ impl Srv6 {
             fence(Ordering::Release);
             (&raw mut (*control).active).write_volatile(next);
         }
+    }
+
+    /// Sets the source of outer headers that the program writes itself (End.M.GTP6.E). A packet in
+    /// between may have words of both.
+    pub fn set_source(&self, source: Ipv6Addr) {
+        let control = self.control.at(0);
+        // SAFETY: the pointer is into the mapping and this is its only writer.
+        unsafe { (&raw mut (*control).source).write_volatile(crate::words(source)) }
     }
 
     /// Sets the prefix lengths of a tenant, longest first.

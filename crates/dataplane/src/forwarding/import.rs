@@ -277,7 +277,7 @@ fn import_table(
             continue;
         }
         let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
-        let policy = Policy { lists, form, in_kernel: true };
+        let policy = Policy { lists, form, session: None, in_kernel: true };
         let id = PolicyId::Of(Some(tenant), *destination);
         additions.policies.insert(id.clone(), policy);
         additions.prefixes.insert((tenant, *destination), id);
@@ -338,7 +338,7 @@ fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
 /// Returns the policy of a tenant's packets that the kernel handles.
 fn left_to_kernel(tenant: TenantId) -> NewPolicy {
     let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
-    (id, Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true })
+    (id, Policy { lists: Vec::new(), form: Form::Encaps, session: None, in_kernel: true })
 }
 
 fn is_ipv6(net: &IpNet) -> bool {
@@ -430,7 +430,7 @@ fn behavior_of(
             }
             let id = PolicyId::Of(None, IpNet::V6(sid));
             let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
-            let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
+            let policy = Policy { lists, form: Form::Encaps, session: None, in_kernel: true };
             let behavior = Behavior::EndB6Encaps { policy: id.clone() };
             return Ok((behavior, Some((id, policy))));
         }

@@ -419,7 +419,8 @@ fn tags(tags: file::Tags) -> Tags {
 fn made(policy: &file::Policy) -> Policy {
     let lists = policy.lists.iter();
     let lists = lists.map(|list| Weighted { segments: list.segments.clone(), weight: list.weight });
-    Policy { lists: lists.collect(), form: policy.form, in_kernel: false }
+    let (form, session) = (policy.form, policy.session);
+    Policy { lists: lists.collect(), form, session, in_kernel: false }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::Health;
 use netlink::Mac;
-use srv6::{Flavors, Form, Kind, LookUp, SegmentList};
+use srv6::{Flavors, Form, Kind, LookUp, SegmentList, SessionArgs};
 
 /// A map with up to millions of entries. Its keys come from the operator's file, not from an
 /// attacker, so that a fast hash is sufficient (SipHash took a tenth of the time of an `apply`).
@@ -283,6 +283,8 @@ pub struct Policy {
     pub lists: Vec<Weighted>,
     /// Encapsulation mode.
     pub form: Form,
+    /// Positions of the session, for payloads of GTP-U.
+    pub session: Option<SessionArgs>,
     /// True if the kernel has this policy too.
     pub in_kernel: bool,
 }

@@ -117,6 +117,9 @@ pub fn lists(policy: &Policy) -> String {
     if policy.form == Form::Encaps {
         text += " H.Encaps";
     }
+    if let Some(session) = policy.session {
+        text += &session.to_string();
+    }
     text + kernel_too(policy.in_kernel)
 }
 

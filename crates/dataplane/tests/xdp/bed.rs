@@ -98,7 +98,7 @@ pub(crate) fn loaded(sizes: Sizes) -> Srv6 {
 /// Adds a policy with a single SID, which needs no SRH. Returns its number.
 pub(crate) fn policy_to_one(plane: &mut Srv6) -> u32 {
     let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
-    let header = outer("fd00:1::".parse().unwrap(), &list, Form::EncapsRed).unwrap();
+    let header = outer("fd00:1::".parse().unwrap(), &list, Form::EncapsRed, None).unwrap();
     let list = plane.lists.add(header).unwrap();
     let policy = types::policy { list, counter: 71, ..Default::default() };
     plane.policies.add(policy).unwrap()

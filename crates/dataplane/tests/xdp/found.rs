@@ -180,7 +180,8 @@ fn root_a_changed_route_of_a_tenant_is_not_the_one_that_was_found() {
                 forwarding.prefixes.insert((TENANT, net.parse().unwrap()), id.clone());
                 let segments = SegmentList(vec![Sid(segment.parse().unwrap())]);
                 let lists = vec![Weighted { segments, weight: 1 }];
-                let policy = Policy { lists, form: Form::EncapsRed, in_kernel: false };
+                let policy =
+                    Policy { lists, form: Form::EncapsRed, session: None, in_kernel: false };
                 forwarding.policies.insert(id, policy);
             }
             forwarding

@@ -5,6 +5,8 @@ mod bed;
 mod behaviors;
 mod found;
 mod function;
+mod mobile;
+mod model;
 mod oracle;
 mod ports;
 mod replace_csid;

@@ -1,62 +1,18 @@
 //! REPLACE-C-SID (RFC 9800 section 4.2). The kernel does not have it: the oracle is a model of the RFC's
 //! pseudocode in Python (`tests/models/replace_csid.py`).
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::{Sizes, types};
 use testkit::Random;
 
 use crate::bed::*;
+use crate::model::{Model, hex, packets};
 
 const PACKETS: u64 = 100_000;
-const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/replace_csid.py");
 
 /// Lengths of block and C-SID, in bits.
 const LENGTHS: [(u8, u8); 6] = [(48, 32), (48, 16), (32, 16), (64, 32), (80, 32), (104, 16)];
-
-/// The model, in a process of its own.
-struct Model {
-    child: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Model {
-    fn start() -> Self {
-        let mut command = Command::new("python3");
-        command.arg(MODEL).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let questions = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, questions, answers }
-    }
-
-    /// Returns the packet that leaves, or the other verdict.
-    fn ask(&mut self, (block, csid): (u8, u8), psp: bool, packet: &[u8]) -> Result<String, String> {
-        let packet = hex(packet);
-        writeln!(self.questions, "{block} {csid} {} {packet}", u8::from(psp)).unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        match answer.trim().split_once(' ') {
-            Some(("forward", packet)) => Ok(packet.to_owned()),
-            _ => Err(answer.trim().to_owned()),
-        }
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// The address of the SID's prefix. All of fd00::/16 has a route to the right.
 const BYTES: [u8; 16] = [0xfd, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
@@ -120,9 +76,9 @@ fn packet(random: &mut Random, block: u8, csid: u8) -> Vec<u8> {
 fn root_replace_csid_does_what_the_pseudocode_says() {
     in_node(|| {
         ip("-6 route add fd00::/16 via fd00:b::2");
-        let given = std::env::var("KAIDO_PACKETS").ok();
-        let packets = given.map_or(PACKETS, |given| given.parse().expect("it is a number"));
-        let (mut model, mut random) = (Model::start(), Random::seeded());
+        let packets = packets(PACKETS);
+        let mut model = Model::start("python3", "replace_csid.py");
+        let mut random = Random::seeded();
         let mut forwarded = 0;
         for lengths in LENGTHS {
             for psp in [false, true] {
@@ -132,7 +88,8 @@ fn root_replace_csid_does_what_the_pseudocode_says() {
                 for _ in 0..packets / (2 * LENGTHS.len() as u64) {
                     let sent = packet(&mut random, block, csid);
                     let run = run_once(plane.program(), index("l"), &frame(&sent)).unwrap();
-                    let expected = model.ask(lengths, psp, &sent);
+                    let question = format!("{block} {csid} {} {}", u8::from(psp), hex(&sent));
+                    let expected = model.ask(&question);
                     // The next segment may have no route, or be of this node.
                     let found = match run.verdict {
                         verdict::REDIRECT => Ok(hex(&run.frame[14..])),

@@ -24,7 +24,7 @@ fn state(owner: Owner) -> Forwarding {
     let id = PolicyId::Named(Some(TENANT), "fd00:2::1".into());
     let segments = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
     let lists = vec![Weighted { segments, weight: 1 }];
-    let policy = Policy { lists, form: Form::EncapsRed, in_kernel: false };
+    let policy = Policy { lists, form: Form::EncapsRed, session: None, in_kernel: false };
     let port = |name: &str, mac: [u8; 6], owner: Owner| {
         let (mac, closed, name) = (Mac(mac), owner != Owner::Nobody, name.to_owned());
         let index = index(&name);

@@ -56,7 +56,7 @@ type Port<'a> = (&'a str, &'a str);
 
 pub(crate) struct Machines {
     pub(crate) servers: BTreeMap<String, Daemon>,
-    hosts: BTreeMap<String, Namespace>,
+    pub(crate) hosts: BTreeMap<String, Namespace>,
 }
 
 impl Machines {
@@ -86,7 +86,7 @@ impl Machines {
     }
 
     /// Waits for duplicate address detection, which is faster than a person who types.
-    fn wait_for_addresses(&self) {
+    pub(crate) fn wait_for_addresses(&self) {
         for server in self.servers.values() {
             let is_ready = || show(&server.node, "-6 addr show tentative").is_empty().then_some(());
             until(Duration::from_secs(10), is_ready, || "an address is tentative".into());

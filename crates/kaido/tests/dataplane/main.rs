@@ -28,6 +28,7 @@ mod jumbo;
 mod listing;
 mod machines;
 mod metrics;
+mod mobile;
 mod modes;
 mod net;
 mod numbered;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use srv6::{Flavors, Form, Locator, SegmentList};
+use srv6::{Flavors, Form, Locator, SegmentList, SessionArgs};
 
 use super::health::Health;
 use crate::topology::Dataplane;
@@ -140,6 +140,8 @@ pub struct Policy {
     pub lists: Vec<Weighted>,
     /// Encapsulation mode.
     pub form: Form,
+    /// Positions of the session, for payloads of GTP-U.
+    pub session: Option<SessionArgs>,
 }
 
 /// A segment list and its weight.

@@ -20,7 +20,7 @@ use crate::forwarding::counterpart::counterpart;
 use crate::forwarding::outer_destinations::{catches, outer_destinations};
 use crate::forwarding::rule_priority::PRIORITY;
 use crate::forwarding::stacked::with_stacked;
-use crate::forwarding::{Forwarding, Kernel, Map, Names, PolicyId, TenantId, alone, edge};
+use crate::forwarding::{Forwarding, Kernel, Map, Names, Policy, PolicyId, TenantId, alone, edge};
 
 /// Priority of the rule for the table [`GUARD`]. Tenants' rules come first; their tables contain no SIDs.
 const GUARD_PRIORITY: u32 = PRIORITY + 1;
@@ -169,8 +169,8 @@ impl SlowPath {
             if !interfaces.contains_key(tenant) {
                 continue;
             }
-            let Some(policy) = forwarding.policies.get(id).filter(|policy| !policy.in_kernel)
-            else {
+            let is_ours = |policy: &&Policy| !policy.in_kernel && policy.session.is_none();
+            let Some(policy) = forwarding.policies.get(id).filter(is_ours) else {
                 continue;
             };
             // The kernel gets the first of several lists, since it handles only exceptional

@@ -20,7 +20,7 @@ use bpf::srv6::FUNCTIONS;
 use bpf::srv6::types::{self, limit};
 use bpf::{Count, Drops, Srv6};
 use ipnet::{IpNet, Ipv6Net};
-use srv6::{Form, SegmentList};
+use srv6::{Form, SegmentList, SessionArgs};
 
 use self::counters::Counters;
 use self::lengths::Lengths;
@@ -36,7 +36,7 @@ pub(super) use self::ports::attachments;
 pub(super) use self::proxies::{count as proxy_count, rings};
 
 /// A list, with all parameters of its header.
-type ListKey = (Ipv6Addr, SegmentList, Form);
+type ListKey = (Ipv6Addr, SegmentList, Form, Option<SessionArgs>);
 
 /// Index of the record of a list's header, and count of its users.
 struct PlacedList {
@@ -176,7 +176,7 @@ impl Tables {
         ports::check(wanted)?;
         for policy in wanted.policies.values() {
             for list in &policy.lists {
-                outer(wanted.source, &list.segments, policy.form)?;
+                outer(wanted.source, &list.segments, policy.form, policy.session)?;
             }
         }
         Ok(())
@@ -190,6 +190,7 @@ impl Tables {
         self.sources.extend(&self.srv6, wanted)?;
         // Ports are closed before SIDs are added, and opened after SIDs have been removed.
         self.ports.close(&self.srv6, wanted)?;
+        self.srv6.set_source(source);
         let same_source = before.is_some_and(|before| before.source == source);
         for (id, policy) in &wanted.policies {
             if !same_source || before.and_then(|b| b.policies.get(id)) != Some(policy) {
@@ -282,7 +283,7 @@ impl Tables {
             list.users += 1;
             return Ok(list.index);
         }
-        let index = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
+        let index = self.srv6.lists.add(outer(key.0, &key.1, key.2, key.3)?)?;
         self.lists.insert(key.clone(), PlacedList { index, users: 1 });
         Ok(index)
     }
@@ -294,7 +295,7 @@ impl Tables {
         policy: &Policy,
         source: Ipv6Addr,
     ) -> Result<(), Error> {
-        let key = |list: &SegmentList| (source, list.clone(), policy.form);
+        let key = |list: &SegmentList| (source, list.clone(), policy.form, policy.session);
         let keys: Vec<ListKey> = policy.lists.iter().map(|list| key(&list.segments)).collect();
         let mut indexes = Vec::new();
         for (at, key) in keys.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use bpf::srv6::types;
-use srv6::{Form, Payload, SegmentList};
+use srv6::{Form, Payload, SegmentList, SessionArgs};
 use wire::{Ipv6, Srh, protocol};
 
 use crate::Error;
@@ -12,8 +12,14 @@ use crate::Error;
 const MAX: usize = types::limit::LIMIT_OUTER.0 as usize;
 
 /// Returns the outer header from `source` along `segments`. Fields that depend on the packet are
-/// zero: payload length, flow label, hop limit and the protocol of the inner packet.
-pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<types::outer, Error> {
+/// zero: payload length, flow label, hop limit and the protocol of the inner packet. `session`: the
+/// positions of the session, for payloads of GTP-U.
+pub fn outer(
+    source: Ipv6Addr,
+    segments: &SegmentList,
+    form: Form,
+    session: Option<SessionArgs>,
+) -> Result<types::outer, Error> {
     let path: Vec<Ipv6Addr> = segments.0.iter().map(|sid| sid.0).collect();
     let (&first, rest) = path.split_first().ok_or(Error::EmptyList)?;
     let in_srh = if form == Form::EncapsRed { rest } else { &path[..] };
@@ -43,6 +49,9 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
     let mut outer = types::outer {
         length: bytes.len() as u16,
         has_srh: u8::from(!in_srh.is_empty()),
+        args_at: session.and_then(|session| session.segment).unwrap_or(0),
+        source_at: session.map_or(0, |session| session.source),
+        is_drop_in: u8::from(path.last() == Some(&Ipv6Addr::UNSPECIFIED)),
         ..types::outer::default()
     };
     let Some(room) = outer.header.get_mut(..bytes.len()) else {
@@ -78,7 +87,7 @@ mod tests {
             (Form::EncapsRed, 2, 64),
             (Form::EncapsRed, 11, 208),
         ] {
-            let made = outer(source, &list(count), form).unwrap();
+            let made = outer(source, &list(count), form, None).unwrap();
             assert_eq!(usize::from(made.length), length);
             let packet = Ipv6Packet::new_checked(&made.header[..length]).unwrap();
             assert_eq!((packet.src(), packet.dst()), (source, list(1).0[0].0));
@@ -98,10 +107,10 @@ mod tests {
     fn lists_that_do_not_fit() {
         let source = "fd00::1".parse().unwrap();
         for (form, count, most) in [(Form::Encaps, 11, 10), (Form::EncapsRed, 12, 11)] {
-            let error = outer(source, &list(count), form).unwrap_err();
+            let error = outer(source, &list(count), form, None).unwrap_err();
             assert!(matches!(error, Error::ListTooLong { most: m, .. } if m == most), "{error}");
         }
-        let none = outer(source, &SegmentList::default(), Form::Encaps);
+        let none = outer(source, &SegmentList::default(), Form::Encaps, None);
         assert!(matches!(none, Err(Error::EmptyList)));
     }
 
@@ -109,7 +118,7 @@ mod tests {
     fn the_file_and_the_program_have_the_same_limits() {
         for form in [Form::Encaps, Form::EncapsRed] {
             let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
-            let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
+            let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form, None).is_ok();
             let most = form.longest(Payload::Packet);
             assert!(fits(most) && !fits(most + 1), "{form:?}");
         }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bpf::srv6::types::{self, behavior, sid_flag};
 use ipnet::Ipv6Net;
-use srv6::LookUp;
+use srv6::{GtpTunnel, LookUp, PduSession};
 
 use super::Tables;
 use crate::Error;
@@ -27,13 +27,15 @@ impl Tables {
             inner: endpoint.tags.inner,
             ..types::sid::default()
         };
-        let flavors = endpoint.flavors;
+        let (flavors, pdu_session) = (endpoint.flavors, endpoint.behavior.pdu_session());
         for (set, bit) in [
             (flavors.psp, sid_flag::SID_PSP),
             (flavors.usd, sid_flag::SID_USD),
             (flavors.next_csid.is_some(), sid_flag::SID_NEXT_CSID),
             (flavors.replace_csid.is_some(), sid_flag::SID_REPLACE_CSID),
             (endpoint.in_kernel, sid_flag::SID_IN_KERNEL),
+            (pdu_session.is_some(), sid_flag::SID_PDU_SESSION),
+            (pdu_session == Some(PduSession::Uplink), sid_flag::SID_UPLINK),
         ] {
             value.flags |= if set { bit.0 as u8 } else { 0 };
         }
@@ -102,6 +104,18 @@ impl Tables {
                 params.policy = self.policy_index(policy)?;
                 behavior::BEHAVIOR_END_B6_ENCAPS
             }
+            Behavior::EndMGtp6D { policy } | Behavior::EndMGtp6DDi { policy } => {
+                params.policy = self.policy_index(policy)?;
+                behavior::BEHAVIOR_END_M_GTP6_D
+            }
+            Behavior::EndMGtp4E { tunnel, source_args } => {
+                params.gtp = gtp(tunnel, *source_args);
+                behavior::BEHAVIOR_END_M_GTP4_E
+            }
+            Behavior::EndMGtp6E { tunnel } => {
+                params.gtp = gtp(tunnel, 0);
+                behavior::BEHAVIOR_END_M_GTP6_E
+            }
             Behavior::EndAnNf { answers } => {
                 let answers = answers.as_ref().map_or(Ok(0), |policy| self.way_back(policy))?;
                 params.netfilter = types::sid_netfilter { returned, answers };
@@ -152,6 +166,12 @@ impl Tables {
         self.srv6.return_policies.set(&way, &self.policy_index(id)?)?;
         Ok(way)
     }
+}
+
+/// `source_at`: position of the IPv4 source, in bits.
+fn gtp(tunnel: &GtpTunnel<LookUp>, source_at: u8) -> types::sid_gtp {
+    let table = tunnel.table.map(looked_up_in).unwrap_or_default();
+    types::sid_gtp { table, source_at: source_at.into() }
 }
 
 /// The VRF, if there is one, determines the table.

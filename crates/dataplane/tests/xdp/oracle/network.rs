@@ -179,7 +179,7 @@ impl Node {
 
     /// Adds a policy with one list to the program only. Its counter is the last one allocated.
     pub(crate) fn policy(&mut self, path: &[impl AsRef<str>], form: Form, in_kernel: bool) -> u32 {
-        let header = outer(SOURCE.parse().unwrap(), &list(path), form).unwrap();
+        let header = outer(SOURCE.parse().unwrap(), &list(path), form, None).unwrap();
         let list = self.plane.lists.add(header).unwrap();
         let (counter, in_kernel) = (self.counter(), u32::from(in_kernel));
         let policy = types::policy { list, counter, in_kernel, ..Default::default() };
