@@ -89,7 +89,7 @@ impl Group {
         }
         let set = |file: &str, value: String| fs::write(directory.join(file), value).is_ok();
         let memory = share.memory.to_string();
-        let quota = share.cpu.map_or(0, |cpu| (u64::from(cpu) * PERIOD / 100).max(1000));
+        let quota = share.cpu.map_or(0, quota);
         match hierarchy.kind {
             Kind::Unified => {
                 if wants_memory && set("memory.max", memory) {
@@ -127,6 +127,13 @@ impl Group {
         self.set("cpu.idle", if is_idle { "1" } else { "0" });
     }
 
+    /// Limits CPU time to a share of one CPU in percent.
+    pub(super) fn limit(&self, cpu: u32) {
+        let quota = quota(cpu);
+        self.set("cpu.max", &format!("{quota} {PERIOD}"));
+        self.set("cpu.cfs_quota_us", &quota.to_string());
+    }
+
     /// Removes the limit of CPU time.
     pub(super) fn unlimit(&self) {
         self.set("cpu.max", "max");
@@ -149,6 +156,12 @@ impl Drop for Group {
             remove(directory);
         }
     }
+}
+
+/// Returns the CPU time in each period in microseconds, at least what the kernel accepts, for a share in
+/// percent.
+fn quota(cpu: u32) -> u64 {
+    (u64::from(cpu) * PERIOD / 100).max(1000)
 }
 
 /// Finds the hierarchies with suitable controllers in `/proc/self/mounts` and `/proc/self/cgroup`.
@@ -288,6 +301,7 @@ mod tests {
         files.iter().for_each(|file| fs::write(root.path().join(file), "").unwrap());
         let group = Group { directories, memory: true, cpu: true };
         group.set_idle(true);
+        group.limit(50);
         group.unlimit();
         let read = |file: &&str| fs::read_to_string(root.path().join(file)).unwrap();
         assert_eq!(files.iter().map(read).collect::<Vec<_>>(), ["1", "max", "1", "-1"]);

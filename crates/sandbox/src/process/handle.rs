@@ -98,13 +98,20 @@ impl Handle {
         }
     }
 
+    /// Limits the CPU time of a child to a share of one CPU in percent; `None` for no limit.
+    pub(super) fn limit_cpu(&self, cpu: Option<u32>) {
+        match (&self.group, cpu) {
+            (Some(group), Some(cpu)) => group.limit(cpu),
+            (Some(group), None) => group.unlimit(),
+            (None, _) => {}
+        }
+    }
+
     /// Schedules a child as other processes, without a limit of CPU time. A killed process frees its
     /// memory on its own CPU time, and the caller waits for that.
     fn hasten(&self) {
         self.schedule(libc::SCHED_OTHER);
-        if let Some(group) = &self.group {
-            group.unlimit();
-        }
+        self.limit_cpu(None);
     }
 }
 

@@ -83,6 +83,7 @@ impl Peer {
         });
         let (isolation, loaded, executor) = said.map_err(|why| launched.ending(why))?;
         let Launched { process, channel, memory, rings, bell, .. } = launched;
+        process.limit_cpu(config.cpu);
         if config.is_background {
             process.schedule(libc::SCHED_IDLE);
         }
@@ -288,6 +289,8 @@ impl Launched {
             group = Some(new);
         }
         let process = Handle::new(started, group);
+        // Loading has a limit of time, and others wait for it.
+        process.limit_cpu(None);
         let mut channel = Channel::to_tenant(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {

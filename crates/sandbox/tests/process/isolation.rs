@@ -100,6 +100,26 @@ fn root_groups_limit_memory_and_processors() {
     }
 }
 
+/// Others wait for it. The limit applies from the first packet on.
+#[test]
+fn root_a_program_with_little_cpu_time_is_loaded_as_fast_as_others() {
+    // Takes several periods of the limit to compile.
+    let mut code: Vec<_> = (0..2000).map(|n| one(0xb7, 1, 0, 0, n)).collect();
+    code.extend([one(0xb7, 0, 0, 0, 1), EXIT]);
+    let sandbox = sandbox(&object(code, vec![]), Config { cpu: Some(1), ..patient() });
+    let said = sandbox.status();
+    if !said.isolation.has(Isolation::CPU) {
+        eprintln!("SKIPPED: this machine lets nobody make groups that limit CPUs");
+        return;
+    }
+    let process = said.process.unwrap();
+    let text = of_group(process, "cpu.stat").unwrap();
+    let throttled = text.lines().find_map(|line| line.strip_prefix("nr_throttled "));
+    assert_eq!(throttled, Some("0"), "{text}");
+    let limit = of_group(process, "cpu.max").or(of_group(process, "cpu.cfs_quota_us"));
+    assert!(limit.unwrap().starts_with("1000"));
+}
+
 /// A second process would see the first one's packets.
 #[test]
 fn packets_of_one_sandbox_are_not_shown_to_another() {
