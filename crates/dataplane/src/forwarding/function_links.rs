@@ -9,6 +9,7 @@ use model::dataplane as file;
 use netlink::{Link, Mac};
 
 use super::machine::{Links, MAX_STACKED, Unresolved};
+use super::stacked::with_lower;
 use super::{Attachment, Forwarding, Kernel, Proxy, ProxyLink};
 use crate::Error;
 
@@ -73,11 +74,26 @@ fn usable(name: &file::Name, line: u32, machine: &Machine<'_>) -> Result<(u32, M
     Ok((link.index, mac))
 }
 
+/// Kinds of interfaces whose frames come from the interfaces below, or from their other end, alone. The
+/// first one is that of network cards.
+const SIMPLE_KINDS: [&str; 13] = [
+    "", "veth", "tun", "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bridge", "bond", "team",
+    "dsa", "dummy",
+];
+
 /// Returns true if a tenant, or a host at an edge, chooses which frames arrive on an interface: it
-/// lies on their frames, with other tags or another MAC address, or they reach it through a bridge.
+/// lies on their frames, with other tags or another MAC address, or they reach it through a bridge. If
+/// there is an outside, an interface of a kind that is not known here may lead there, too.
 fn is_reached_by_others(link: &Link, machine: &Machine<'_>) -> bool {
     let Machine { links, forwarding, from_outside } = machine;
     if from_outside.contains(&link.index) {
+        return true;
+    }
+    let below = with_lower([link.index].into(), &links.links);
+    let is_other = |link: &Link| !SIMPLE_KINDS.contains(&&*link.kind);
+    if !from_outside.is_empty()
+        && links.links.iter().any(|link| below.contains(&link.index) && is_other(link))
+    {
         return true;
     }
     let below = |link: &&Link| links.indexed(link.lower?);

@@ -16,6 +16,7 @@ use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
 use srv6::{EncapMode, Form, LookUp, Payload};
 
 use super::import_room::{Additions, Room};
+use super::stacked::with_lower;
 use super::{
     Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
     TenantId, Upper, Weighted,
@@ -194,24 +195,6 @@ fn ports_of_others(forwarding: &Forwarding, kernel: &Kernel) -> BTreeSet<u32> {
     others.extend(forwarding.attachments.keys().map(|frames| frames.port));
     others.extend(with_lower(forwarding.function_indices(), &kernel.links));
     others
-}
-
-/// Adds the interfaces from which the given ones receive frames: those below, and ports of bridges,
-/// bonds and rings.
-fn with_lower(mut found: BTreeSet<u32>, links: &[Link]) -> BTreeSet<u32> {
-    loop {
-        let before = found.len();
-        for link in links {
-            if found.contains(&link.index) {
-                found.extend(link.lower.iter().chain(&link.slaves));
-            } else if link.master.is_some_and(|master| found.contains(&master)) {
-                found.insert(link.index);
-            }
-        }
-        if found.len() == before {
-            return found;
-        }
-    }
 }
 
 /// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner. `others`

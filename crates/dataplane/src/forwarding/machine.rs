@@ -136,7 +136,7 @@ pub enum Unresolved {
     },
     /// A tenant, or a host at an edge, can send frames to an interface to a service function.
     #[error(
-        "line {line}: frames of `{name}` belong to a tenant, or lie on a tenant's frames or an edge port: use a \
+        "line {line}: frames of `{name}` belong to a tenant, or may come from one, from an edge port or through a tunnel: use a \
          VLAN or an interface of another port"
     )]
     IsTenants {

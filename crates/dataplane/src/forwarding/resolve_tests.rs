@@ -434,6 +434,9 @@ fn a_function_is_not_reached_through_a_bridge_or_a_ring_with_an_edge_port() {
     all.push(Link { kind: "vxlan".into(), ..link(96, "vx") });
     all.push(vlan(97, "vx.7", 7, DOT1Q, 96));
     assert!(!reaches("vx", all.clone()) && !reaches("vx.7", all.clone()));
+    // So may kinds that are not known, such as an interface of Open vSwitch.
+    all.push(Link { kind: "openvswitch".into(), ..link(98, "ovs0") });
+    assert!(!reaches("ovs0", all.clone()));
     let inside = "locators: [\"fd00:1::/48\"]\nports: {eth1: {}}\n\
                   sids: {\"fd00:1::f\": {behavior: End.AM, to: vx, back: vx}}\n";
     let state = resolve(&file(inside), &Links::new(all, true), &mut Tenants::default()).unwrap();

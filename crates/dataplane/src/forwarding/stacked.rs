@@ -50,3 +50,21 @@ pub(super) fn open_tunnels<'a>(
     let is_open = |link: &&Link| link.is_open_tunnel() || link.kind == "hsr";
     links.iter().filter(is_open).filter(|link| !forwarding.has_interface(link.index))
 }
+
+/// Adds the interfaces from which the given ones receive frames: those below, and ports of bridges,
+/// bonds and rings.
+pub(super) fn with_lower(mut found: BTreeSet<u32>, links: &[Link]) -> BTreeSet<u32> {
+    loop {
+        let before = found.len();
+        for link in links {
+            if found.contains(&link.index) {
+                found.extend(link.lower.iter().chain(&link.slaves));
+            } else if link.master.is_some_and(|master| found.contains(&master)) {
+                found.insert(link.index);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
