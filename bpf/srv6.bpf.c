@@ -12,6 +12,7 @@
 #include "include/srv6/end_m_gtp_d.h"
 #include "include/srv6/end_m_gtp_e.h"
 #include "include/srv6/headend.h"
+#include "include/srv6/insert.h"
 #include "include/srv6/port_in.h"
 #include "include/srv6/proxy.h"
 #include "include/srv6/replace_csid.h"
@@ -35,6 +36,7 @@ const volatile struct {
 	enum index index;
 	enum hook hook;
 	enum function_device function_device;
+	enum outer_mode outer_mode;
 } vocabulary = {};
 
 /* Handles a packet without a usable next segment. USD (RFC 8986 section 4.16.3) decapsulates an
@@ -143,6 +145,9 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behavior == BEHAVIOR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
+	if (sid->behavior == BEHAVIOR_END_B6_INSERT)
+		return insert_srh(frame->ctx, frame->port, sid, sid->params.policy,
+				  ETH_HLEN << 16 | frame->length);
 	if (sid->behavior == BEHAVIOR_END_M_GTP6_D)
 		return from_gtp(frame->ctx, frame->port, sid, sid->params.policy,
 				ETH_HLEN << 16 | frame->length);

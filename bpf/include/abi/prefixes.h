@@ -81,20 +81,28 @@ struct spread {
 };
 _Static_assert(sizeof(struct spread) == 256, "no hidden padding");
 
+/* The use of a segment list. */
+enum outer_mode {
+	OUTER_ENCAPS,
+	OUTER_GTP,    /* for payloads of GTP-U (RFC 9433) */
+	OUTER_INSERT, /* only the SRH, whose last segment is the packet's destination */
+};
+
 /* A segment list in the form of its outer header (RFC 8986 section 5): IPv6, followed by the SRH if
  * there is one. The fields that depend on the packet are zero: payload length, flow label, hop
  * limit and next header. */
 struct outer {
 	__u16 length;    /* of `header`; 0 for none */
 	__u8 has_srh;
-	/* For payloads of GTP-U (RFC 9433), in bits: the position of the argument in the last segment, 0
-	 * for none, and of the IPv4 source in the source address, 0 if the list is not for GTP-U. */
+	__u8 mode; /* of enum outer_mode */
+	/* For payloads of GTP-U, in bits: the position of the argument in the last segment, 0 for none,
+	 * and of the IPv4 source in the source address. */
 	__u8 args_at;
 	__u8 source_at;
 	/* 1 if the last segment is the original destination (End.M.GTP6.D.Di). The argument is then in
 	 * the segment before. */
 	__u8 is_drop_in;
-	__u8 pad[2];
+	__u8 pad;
 	__u8 header[LIMIT_OUTER];
 	__u8 rest[40];
 };

@@ -28,6 +28,7 @@ enum behavior {
 	BEHAVIOR_END_M_GTP4_E,
 	BEHAVIOR_END_M_GTP6_D,
 	BEHAVIOR_END_M_GTP6_E,
+	BEHAVIOR_END_B6_INSERT,
 };
 
 /* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4), its presence in the kernel,
@@ -81,7 +82,7 @@ union sid_params {
 	struct sid_table table;         /* T, DT4, DT6, DT46 */
 	__u32 port;                     /* DX2: the egress interface */
 	struct sid_vlan vlans[4];       /* DX2V */
-	__u32 policy;                   /* B6.Encaps, M.GTP6.D */
+	__u32 policy;                   /* B6.Encaps, B6.Insert, M.GTP6.D */
 	struct sid_gtp gtp;             /* M.GTP4.E, M.GTP6.E */
 	struct sid_netfilter netfilter; /* AN.NF */
 	struct sid_proxy proxy;         /* AS, AD, AM */

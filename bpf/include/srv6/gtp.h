@@ -141,7 +141,8 @@ __noinline __u64 find_pdu(struct xdp_md *ctx, __u32 at, __u32 length)
 			flow = flow_of(extension[1], extension[2]);
 			has_container = 1;
 		}
-		extension += whole - 1;
+		/* For the verifier of Linux 6.1, to which it could be negative. */
+		extension += (whole - 1) & 0x3ff;
 		if (extension + 1 > (const __u8 *)end)
 			return 0;
 		next = *extension;

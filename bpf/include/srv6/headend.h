@@ -2,7 +2,7 @@
 /*
  * Headend behaviors: H.Encaps, H.Encaps.Red, H.Encaps.L2 and H.Encaps.L2.Red (RFC 8986 sections 5.1
  * to 5.4) steer packets and frames of tenants into policies. With a policy for sessions of GTP-U, it
- * is H.M.GTP4.D (RFC 9433 section 6.7), or the same for IPv6.
+ * is H.M.GTP4.D (RFC 9433 section 6.7), or the same for IPv6; with one of mode OUTER_INSERT, H.Insert.
  *
  * Functions return an XDP action unless stated otherwise.
  */
@@ -11,6 +11,7 @@
 
 #include "checksum.h"
 #include "end_m_gtp_d.h"
+#include "insert.h"
 
 /* Steers the inner packet into the policy. */
 static __always_inline int steer(const struct frame *frame, __u32 number,
@@ -24,9 +25,13 @@ static __always_inline int steer(const struct frame *frame, __u32 number,
 
 	if (!outer)
 		return leave(frame, REASON_NO_POLICY, policy->in_kernel);
-	if (outer->source_at)
-		return from_gtp(frame->ctx, frame->port, 0, number,
-				frame->l3 << 16 | frame->length);
+	if (outer->mode) {
+		__u32 place = frame->l3 << 16 | frame->length;
+
+		return outer->mode == OUTER_GTP ?
+			       from_gtp(frame->ctx, frame->port, 0, number, place) :
+			       insert_srh(frame->ctx, frame->port, 0, number, place);
+	}
 	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel, 1);
 }
 

@@ -72,6 +72,7 @@ impl Checked<'_> {
                     Behavior::EndB6Encaps { policy: Steer::Named("".into()) }
                 }
             },
+            Kind::EndB6Insert => Behavior::EndB6Insert { policy: self.insert_policy(at, text) },
             Kind::EndAnNf => {
                 if sid.prefix_len() < MIN_PREFIX {
                     let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());

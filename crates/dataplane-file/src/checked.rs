@@ -18,6 +18,8 @@ pub(crate) struct Checked<'a> {
     pub(crate) ports: BTreeMap<Name, Port>,
     pub(crate) policies: BTreeMap<Name, Policy>,
     pub(crate) tenants: BTreeMap<Name, Tenant>,
+    /// True if SRHs may be inserted into packets of others.
+    pub(crate) insert: bool,
     /// Number of policies and lists that the tables must hold.
     pub(crate) needs: (usize, usize),
 }

@@ -14,6 +14,8 @@ mod edit;
 mod file;
 mod flavors;
 mod health_text;
+mod insert;
+mod mobile;
 mod names;
 mod policies;
 mod proxies;
@@ -33,7 +35,6 @@ mod bad_input;
 mod good_input;
 #[cfg(test)]
 mod manual;
-mod mobile;
 
 use document::{FileKind, Problems, Renamed};
 use file::FileText;

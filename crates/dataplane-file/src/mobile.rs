@@ -113,7 +113,8 @@ impl Checked<'_> {
         }
     }
 
-    fn policy_of<'p>(&'p self, steer: &'p Steer) -> Option<&'p Policy> {
+    /// Returns a policy that is defined in place or in the file.
+    pub(crate) fn policy_of<'p>(&'p self, steer: &'p Steer) -> Option<&'p Policy> {
         match steer {
             Steer::Own(policy) => Some(policy),
             Steer::Named(name) => self.policies.get(name),

@@ -30,6 +30,7 @@ impl Checked<'_> {
     pub(crate) fn steer(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
         let steer = self.steer_into(at, text, payload);
         self.reject_session(at, &steer);
+        self.reject_insert(at, &steer);
         steer
     }
 
@@ -73,6 +74,9 @@ impl Checked<'_> {
             all.chain(text.lists.iter().flat_map(|lists| lists.0.iter().map(|one| &one.segments)));
         let is_drop_in = all.any(|list| list.0.last().is_some_and(|last| last.0.is_unspecified()));
         let session = self.session(|name| below(at, &[name]), &text, is_drop_in);
+        if form == Form::Insert {
+            self.check_insert(&below(at, &["form"]), session);
+        }
         let mut lists = Vec::with_capacity(1);
         match (text.segments, text.lists) {
             (Some(_), Some(_)) => {

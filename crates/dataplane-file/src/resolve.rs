@@ -26,6 +26,7 @@ pub(crate) fn resolve<'a>(
         ports: BTreeMap::new(),
         policies: BTreeMap::new(),
         tenants: BTreeMap::new(),
+        insert: file.insert.unwrap_or(false),
         needs: (0, 0),
     };
     checked.source(&file);

@@ -162,6 +162,7 @@ impl Checked<'_> {
             }
             let steer = self.any_steer(&at, &mut steer);
             self.check_session_route(&at, prefix.0, &steer);
+            self.check_insert_route(&at, prefix.0, &steer);
             routes.push((prefix.0, steer));
         }
         routes

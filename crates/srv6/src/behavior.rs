@@ -64,6 +64,11 @@ pub enum Behavior<I, T, P, L> {
         /// The policy.
         policy: P,
     },
+    /// End.B6.Insert: inserts an SRH before that of the packet, with the SID as last segment.
+    EndB6Insert {
+        /// The policy, of form H.Insert.
+        policy: P,
+    },
     /// End.AN.NF: passes the inner packet through netfilter and forwards to the next segment. The
     /// argument of the SID, at most 32 bits, becomes the inner packet's mark.
     EndAnNf {
@@ -129,6 +134,7 @@ pub enum Kind {
     EndDt6,
     EndDt46,
     EndB6Encaps,
+    EndB6Insert,
     EndAnNf,
     EndAs,
     EndAd,
@@ -205,6 +211,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndDt6 { .. } => Kind::EndDt6,
             Self::EndDt46 { .. } => Kind::EndDt46,
             Self::EndB6Encaps { .. } => Kind::EndB6Encaps,
+            Self::EndB6Insert { .. } => Kind::EndB6Insert,
             Self::EndAnNf { .. } => Kind::EndAnNf,
             Self::EndAs { .. } => Kind::EndAs,
             Self::EndAd { .. } => Kind::EndAd,
@@ -239,6 +246,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
     pub fn policy(&self) -> Option<&P> {
         match self {
             Self::EndB6Encaps { policy }
+            | Self::EndB6Insert { policy }
             | Self::EndAs { policy, .. }
             | Self::EndMGtp6D { policy }
             | Self::EndMGtp6DDi { policy } => Some(policy),
@@ -282,6 +290,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndDt6 { table } => Behavior::EndDt6 { table: with.table(table) },
             Self::EndDt46 { table } => Behavior::EndDt46 { table: with.table(table) },
             Self::EndB6Encaps { policy } => Behavior::EndB6Encaps { policy: with.policy(policy) },
+            Self::EndB6Insert { policy } => Behavior::EndB6Insert { policy: with.policy(policy) },
             Self::EndAnNf { answers } => {
                 Behavior::EndAnNf { answers: answers.as_ref().map(|policy| with.policy(policy)) }
             }
@@ -326,6 +335,7 @@ where
                 vlans.iter().try_for_each(|(vlan, port)| write!(f, " vlan {vlan} {port}"))
             }
             Self::EndB6Encaps { policy }
+            | Self::EndB6Insert { policy }
             | Self::EndMGtp6D { policy }
             | Self::EndMGtp6DDi { policy } => write!(f, " {policy}"),
             Self::EndMGtp4E { tunnel, source_args } => {

@@ -30,6 +30,7 @@ impl EncapMode {
             (Form::EncapsRed, Payload::Packet) => Self::EncapsRed,
             (Form::Encaps, Payload::Frame) => Self::EncapsL2,
             (Form::EncapsRed, Payload::Frame) => Self::EncapsL2Red,
+            (Form::Insert, _) => Self::Insert,
         }
     }
 
@@ -65,6 +66,10 @@ pub enum Form {
     #[default]
     #[serde(rename = "H.Encaps.Red")]
     EncapsRed,
+    /// H.Insert: an SRH is inserted into the IPv6 packet, whose destination becomes the last segment. Not
+    /// for frames.
+    #[serde(rename = "H.Insert")]
+    Insert,
 }
 
 impl<'de> Deserialize<'de> for Form {
@@ -74,7 +79,10 @@ impl<'de> Deserialize<'de> for Form {
             // `alias` would list the earlier names in errors, so they are accepted here.
             "H.Encaps" | "whole" => Ok(Self::Encaps),
             "H.Encaps.Red" | "reduced" => Ok(Self::EncapsRed),
-            other => Err(D::Error::unknown_variant(other, &["H.Encaps", "H.Encaps.Red"])),
+            "H.Insert" => Ok(Self::Insert),
+            other => {
+                Err(D::Error::unknown_variant(other, &["H.Encaps", "H.Encaps.Red", "H.Insert"]))
+            }
         }
     }
 }
@@ -97,7 +105,12 @@ impl Form {
             Payload::Frame => 216 - 14,
         };
         let in_header = (room - 40 - 8) / 16;
-        in_header + usize::from(self == Self::EncapsRed)
+        match self {
+            Self::Encaps => in_header,
+            Self::EncapsRed => in_header + 1,
+            // The packet's destination is in the header, too.
+            Self::Insert => in_header - 1,
+        }
     }
 }
 
@@ -119,5 +132,6 @@ mod tests {
         assert_eq!(Form::Encaps.longest(Payload::Packet), 10);
         assert_eq!(Form::EncapsRed.longest(Payload::Packet), 11);
         assert_eq!(Form::Encaps.longest(Payload::Frame), 9);
+        assert_eq!(Form::Insert.longest(Payload::Packet), 9);
     }
 }

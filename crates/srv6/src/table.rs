@@ -57,7 +57,7 @@ impl Info {
 const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
 
 /// The endpoint behaviors, in the order of [`Kind`].
-pub const TABLE: [Info; 19] = [
+pub const TABLE: [Info; 20] = [
     Info {
         flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "4.14" }),
@@ -175,6 +175,17 @@ pub const TABLE: [Info; 19] = [
             "End.B6.Encaps",
             "RFC 8986 section 4.13",
             "Forwards to the next segment with an additional outer header.",
+        )
+    },
+    Info {
+        keys: &["policy"],
+        arguments: "`policy` with `form: H.Insert`; the file needs `insert: true`",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndB6Insert,
+            "End.B6.Insert",
+            "draft-filsfils-spring-srv6-net-pgm-insertion",
+            "Inserts another SRH, with the SID as last segment.",
         )
     },
     Info {

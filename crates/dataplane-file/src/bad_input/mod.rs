@@ -1,6 +1,7 @@
 //! Invalid files: position, message and help of each error.
 
 mod any_text;
+mod insert;
 mod mobile;
 mod policies;
 mod proxies;

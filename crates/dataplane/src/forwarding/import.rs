@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::Limits;
 use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
-use srv6::{EncapMode, Form, LookUp, Payload};
+use srv6::{EncapMode, Form, LookUp, Payload, SegmentList};
 
 use super::import_room::{Additions, Room};
 use super::stacked::with_lower;
@@ -245,8 +245,9 @@ fn import_table(
         let form = match mode {
             EncapMode::Encaps => Form::Encaps,
             EncapMode::EncapsRed => Form::EncapsRed,
-            EncapMode::Insert | EncapMode::EncapsL2 | EncapMode::EncapsL2Red => {
-                let reason = "XDP does not support routes with mode inline or l2encap";
+            EncapMode::Insert => Form::Insert,
+            EncapMode::EncapsL2 | EncapMode::EncapsL2Red => {
+                let reason = "XDP does not support routes with mode l2encap";
                 imported.left.push(Left { destination: *destination, reason });
                 steered.insert(*destination);
                 continue;
@@ -406,19 +407,30 @@ fn behavior_of(
         LocalAction::EndDt46 { vrf_table } => {
             Behavior::EndDt46 { table: in_vrf(kernel, *vrf_table)? }
         }
-        LocalAction::EndB6 { .. } => return Err("only the kernel inserts headers"),
+        LocalAction::EndB6 { segments } => {
+            let (id, policy) = policy_of(sid, segments, Form::Insert)?;
+            return Ok((Behavior::EndB6Insert { policy: id.clone() }, Some((id, policy))));
+        }
         LocalAction::EndB6Encaps { segments } => {
-            if segments.0.len() > Form::Encaps.longest(Payload::Packet) {
-                return Err("more segments than XDP has room for");
-            }
-            let id = PolicyId::Of(None, IpNet::V6(sid));
-            let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
-            let policy = Policy { lists, form: Form::Encaps, session: None, in_kernel: true };
-            let behavior = Behavior::EndB6Encaps { policy: id.clone() };
-            return Ok((behavior, Some((id, policy))));
+            let (id, policy) = policy_of(sid, segments, Form::Encaps)?;
+            return Ok((Behavior::EndB6Encaps { policy: id.clone() }, Some((id, policy))));
         }
     };
     Ok((behavior, None))
+}
+
+/// Returns the policy of a SID of the kernel.
+fn policy_of(
+    sid: Ipv6Net,
+    segments: &SegmentList,
+    form: Form,
+) -> Result<(PolicyId, Policy), &'static str> {
+    if segments.0.len() > form.longest(Payload::Packet) {
+        return Err("more segments than XDP has room for");
+    }
+    let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
+    let policy = Policy { lists, form, session: None, in_kernel: true };
+    Ok((PolicyId::Of(None, IpNet::V6(sid)), policy))
 }
 
 /// Returns the table of a VRF.

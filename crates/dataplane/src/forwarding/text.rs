@@ -114,9 +114,11 @@ pub fn lists(policy: &Policy) -> String {
         _ => format!("{} weight {}", list.segments, list.weight),
     });
     let mut text = lists.collect::<Vec<_>>().join(", ");
-    if policy.form == Form::Encaps {
-        text += " H.Encaps";
-    }
+    text += match policy.form {
+        Form::Encaps => " H.Encaps",
+        Form::EncapsRed => "",
+        Form::Insert => " H.Insert",
+    };
     if let Some(session) = policy.session {
         text += &session.to_string();
     }

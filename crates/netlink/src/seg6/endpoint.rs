@@ -134,6 +134,7 @@ impl LocalAction {
                 Self::EndDt46 { vrf_table: *table }
             }
             Behavior::EndB6Encaps { policy } => Self::EndB6Encaps { segments: policy.clone() },
+            Behavior::EndB6Insert { policy } => Self::EndB6 { segments: policy.clone() },
             _ => return None,
         })
     }
@@ -357,7 +358,7 @@ mod tests {
         let (table, port) = (LookUp { table: 100, vrf: Some(5) }, 7);
         let (next_hop4, next_hop6) = ([10, 0, 0, 2].into(), "fd00:a::2".parse().unwrap());
         let segments = || SegmentList(vec![Sid("fd00:b::2".parse().unwrap())]);
-        let all: [Behavior<u32, LookUp, SegmentList, ()>; 10] = [
+        let all: [Behavior<u32, LookUp, SegmentList, ()>; 11] = [
             Behavior::End,
             Behavior::EndX { next_hop: next_hop6 },
             Behavior::EndT { table },
@@ -368,6 +369,7 @@ mod tests {
             Behavior::EndDt6 { table },
             Behavior::EndDt46 { table },
             Behavior::EndB6Encaps { policy: segments() },
+            Behavior::EndB6Insert { policy: segments() },
         ];
         let counterparts: Vec<_> = all.iter().map(|behavior| behavior.kind().name()).collect();
         assert!(all.iter().all(|behavior| LocalAction::of(behavior).is_some()));

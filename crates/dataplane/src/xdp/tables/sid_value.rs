@@ -104,6 +104,10 @@ impl Tables {
                 params.policy = self.policy_index(policy)?;
                 behavior::BEHAVIOR_END_B6_ENCAPS
             }
+            Behavior::EndB6Insert { policy } => {
+                params.policy = self.policy_index(policy)?;
+                behavior::BEHAVIOR_END_B6_INSERT
+            }
             Behavior::EndMGtp6D { policy } | Behavior::EndMGtp6DDi { policy } => {
                 params.policy = self.policy_index(policy)?;
                 behavior::BEHAVIOR_END_M_GTP6_D

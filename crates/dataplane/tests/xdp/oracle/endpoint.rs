@@ -77,7 +77,9 @@ fn root_oracle_end_takes_reduced_lists() {
 fn root_oracle_end_without_a_next_segment() {
     with_node(|node| {
         node.configure_all(true);
-        for sid in ["fd00:1::e0", "fd00:1::e1", "fd00:1::a0", "fd00:1::70", "fd00:1::b6"] {
+        for sid in
+            ["fd00:1::e0", "fd00:1::e1", "fd00:1::a0", "fd00:1::70", "fd00:1::b6", "fd00:1::b5"]
+        {
             for (next_header, inner) in inners() {
                 node.declines(&on_path(&[sid], 0, next_header, &inner));
                 node.declines(&on_path(&["fd00:2::1", sid], 0, next_header, &inner));
@@ -208,6 +210,34 @@ fn root_oracle_b6_encaps() {
             let mut outer = V6::new("fd00:9::1", "fd00:1::b6", ROUTING);
             outer.hop_limit = hop_limit;
             let srh = Routing::new(&["fd00:1::b6", "fd00:2::8"], 1, 17).with(&udp(9));
+            let same = node.both(&frame6(&outer.with(&srh))).unwrap();
+            assert_eq!(hop_limit > 1, matches!(same, Same::Forwarded(_)));
+        }
+    });
+}
+
+/// The packet's own SRH stays as it is, behind another one whose last segment is the SID.
+#[test]
+fn root_oracle_b6_insert() {
+    with_node(|node| {
+        node.configure_all(true);
+        for (next_header, inner) in inners() {
+            for left in [1, 2] {
+                let path = &["fd00:1::b5", "fd00:2::8", "fd00:2::9"][..left + 1];
+                let frame = on_path(path, left, next_header, &inner);
+                let out = node.forwards(&frame);
+                assert_eq!((out.len(), out[21]), (frame.len() + 8 + 3 * 16, 63));
+                assert_eq!(dst(&out), "fd00:2::1".parse::<Ipv6Addr>().unwrap());
+                let inserted = &out[54..54 + 8 + 3 * 16];
+                assert_eq!((inserted[0], inserted[3]), (ROUTING, 2));
+                assert_eq!(inserted[8..24], "fd00:1::b5".parse::<Ipv6Addr>().unwrap().octets());
+                assert_eq!(out[54 + 56..], frame[54..]);
+            }
+        }
+        for hop_limit in 0..3 {
+            let mut outer = V6::new("fd00:9::1", "fd00:1::b5", ROUTING);
+            outer.hop_limit = hop_limit;
+            let srh = Routing::new(&["fd00:1::b5", "fd00:2::8"], 1, 17).with(&udp(9));
             let same = node.both(&frame6(&outer.with(&srh))).unwrap();
             assert_eq!(hop_limit > 1, matches!(same, Same::Forwarded(_)));
         }

@@ -14,12 +14,19 @@ fn root_oracle_h_encaps() {
     with_node(|node| {
         node.configure_all(true);
         for (n, (form, count)) in POLICIES.into_iter().enumerate() {
-            let in_srh = if form == Form::EncapsRed { count - 1 } else { count };
-            let outer = 40 + if in_srh > 0 { 8 + 16 * in_srh } else { 0 };
+            let outer = match (form, count) {
+                (Form::Encaps, _) => 40 + 8 + 16 * count,
+                (Form::EncapsRed, 1) => 40,
+                (Form::EncapsRed, _) => 40 + 8 + 16 * (count - 1),
+                // The packet's destination is the last segment.
+                (Form::Insert, _) => 8 + 16 * (count + 1),
+            };
             for payload in [0, 1, 22, 500, 1400] {
-                let v4 = V4::new("10.1.0.1", &format!("10.10.{n}.9"));
-                let frame = frame4(&v4.with(&udp(payload)));
-                assert_eq!(node.forwards(&frame).len(), frame.len() + outer);
+                if form != Form::Insert {
+                    let v4 = V4::new("10.1.0.1", &format!("10.10.{n}.9"));
+                    let frame = frame4(&v4.with(&udp(payload)));
+                    assert_eq!(node.forwards(&frame).len(), frame.len() + outer);
+                }
                 let v6 = V6::new("fd00:9::1", &format!("fd00:3:{n:x}::9"), 17);
                 let frame = frame6(&v6.with(&udp(payload)));
                 assert_eq!(node.forwards(&frame).len(), frame.len() + outer);

@@ -1,12 +1,13 @@
 //! For any input, the program forwards, leaves or drops the frame, and counts it.
 
 use bpf::measure::verdict;
+use srv6::Form;
 use testkit::Random;
 use wire::protocol::{IPV4, IPV6};
 
 use super::compare::{Account, hex, is_whole, tells_the_sender, wanted};
 use super::differential::{ALL, packets};
-use super::network::{BINDING, POLICIES, SIDS};
+use super::network::{BINDING, INSERTING, POLICIES, SIDS};
 use super::node::{Node, with_node};
 use super::packets::*;
 use super::random::Dice;
@@ -16,7 +17,7 @@ pub(super) fn good() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let v4 = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
     let v6 = V6::new("fd00:9::9", "fd00:8::9", 17).with(&udp(9));
-    for prefix in SIDS.iter().map(|sid| sid.0).chain([BINDING.0]) {
+    for prefix in SIDS.iter().map(|sid| sid.0).chain([BINDING.0, INSERTING.0]) {
         let sid = prefix.split_once('/').unwrap().0;
         for (next_header, inner) in [(IPV4, &v4), (IPV6, &v6), (143, &ethernet(&[], 0x0800, &v4))] {
             frames.push(on_path(&[sid, "fd00:2::1"], 1, next_header, inner));
@@ -24,8 +25,10 @@ pub(super) fn good() -> Vec<Vec<u8>> {
             frames.push(frame6(&V6::new("fd00:9::1", sid, next_header).with(inner)));
         }
     }
-    for n in 0..POLICIES.len() {
-        frames.push(frame4(&V4::new("10.1.0.1", &format!("10.10.{n}.9")).with(&udp(9))));
+    for (n, (form, _)) in POLICIES.iter().enumerate() {
+        if *form != Form::Insert {
+            frames.push(frame4(&V4::new("10.1.0.1", &format!("10.10.{n}.9")).with(&udp(9))));
+        }
         let dst = format!("fd00:3:{n:x}::9");
         frames.push(frame6(&V6::new("fd00:9::1", &dst, 17).with(&udp(9))));
     }

@@ -7,7 +7,7 @@ use srv6::{Form, SegmentList, Sid};
 use testkit::feature::{Feature, PSP, X_NEXT_CSID};
 
 use super::node::Node;
-use crate::bed::{address, index, ip, ips, try_ip};
+use crate::bed::{address, index, ip, try_ip};
 
 /// Source of outer headers.
 pub(crate) const SOURCE: &str = "fd00:1::";
@@ -90,9 +90,12 @@ pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 25
 /// Segment list of the binding SID (End.B6.Encaps).
 pub(crate) const BINDING: (&str, &[&str]) = ("fd00:1::b6/128", &["fd00:2::1", "fd00:2::2"]);
 
+/// Segment list of the SID that inserts another SRH (End.B6.Insert).
+pub(crate) const INSERTING: (&str, &[&str]) = ("fd00:1::b5/128", &["fd00:2::1", "fd00:2::2"]);
+
 /// Number of segments of the policies. Number `n` has the prefixes `10.10.n.0/24` and
 /// `fd00:3:n::/48`.
-pub(crate) const POLICIES: [(Form, usize); 8] = [
+pub(crate) const POLICIES: [(Form, usize); 11] = [
     (Form::Encaps, 1),
     (Form::Encaps, 2),
     (Form::Encaps, 5),
@@ -101,6 +104,9 @@ pub(crate) const POLICIES: [(Form, usize); 8] = [
     (Form::EncapsRed, 2),
     (Form::EncapsRed, 5),
     (Form::EncapsRed, 11),
+    (Form::Insert, 1),
+    (Form::Insert, 3),
+    (Form::Insert, 9),
 ];
 
 fn is(sid: &mut types::sid, what: behavior) {
@@ -134,6 +140,13 @@ impl Node {
         let policy = self.policy(path, Form::Encaps, in_kernel);
         self.sid(prefix, &action, in_kernel, |sid| {
             is(sid, behavior::BEHAVIOR_END_B6_ENCAPS);
+            sid.params.policy = policy;
+        });
+        let (prefix, path) = INSERTING;
+        let action = format!("End.B6 srh segs {}", path.join(","));
+        let policy = self.policy(path, Form::Insert, in_kernel);
+        self.sid(prefix, &action, in_kernel, |sid| {
+            is(sid, behavior::BEHAVIOR_END_B6_INSERT);
             sid.params.policy = policy;
         });
         let mut tenant = types::tenant::default();
@@ -187,16 +200,21 @@ impl Node {
     }
 
     fn prefixes(&mut self, n: usize, form: Form, path: &[String], in_kernel: bool) {
-        let mode = if form == Form::Encaps { "encap" } else { "encap.red" };
+        let mode = match form {
+            Form::Encaps => "encap",
+            Form::EncapsRed => "encap.red",
+            Form::Insert => "inline",
+        };
         let encap = format!("encap seg6 mode {mode} segs {} dev r", path.join(","));
-        ips(&[
-            format!("route add 10.10.{n}.0/24 {encap}"),
-            format!("-6 route add fd00:3:{n:x}::/48 {encap}"),
-        ]);
         let policy = self.policy(path, form, in_kernel);
-        let address4 = u32::from_ne_bytes([10, 10, n as u8, 0]);
-        let prefix = types::prefix4 { tenant: 1, length: 24, address: address4, policy };
-        self.plane.prefixes4.add(prefix).unwrap();
+        ip(&format!("-6 route add fd00:3:{n:x}::/48 {encap}"));
+        // Nothing is inserted into IPv4 packets.
+        if form != Form::Insert {
+            ip(&format!("route add 10.10.{n}.0/24 {encap}"));
+            let address4 = u32::from_ne_bytes([10, 10, n as u8, 0]);
+            let prefix = types::prefix4 { tenant: 1, length: 24, address: address4, policy };
+            self.plane.prefixes4.add(prefix).unwrap();
+        }
         let address = address(&format!("fd00:3:{n:x}::"));
         let prefix = types::prefix6 { tenant: 1, length: 48, address, policy, pad: 0 };
         self.plane.prefixes6.add(prefix).unwrap();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use testkit::Random;
 
-use super::network::{BINDING, POLICIES, SIDS};
+use super::network::{BINDING, INSERTING, POLICIES, SIDS};
 use super::packets::*;
 
 /// Numbers and choices from a seed.
@@ -139,8 +139,9 @@ impl Dice {
     }
 
     fn sid(&mut self) -> Ipv6Addr {
-        let n = self.below(SIDS.len() + 2);
-        let prefix = SIDS.get(n).map_or(BINDING.0, |sid| sid.0);
+        let n = self.below(SIDS.len() + 3);
+        let binding = if n == SIDS.len() { INSERTING } else { BINDING };
+        let prefix = SIDS.get(n).map_or(binding.0, |sid| sid.0);
         let (text, length) = prefix.split_once('/').unwrap();
         let mut bytes = text.parse::<Ipv6Addr>().unwrap().octets();
         let fixed = length.parse::<usize>().unwrap() / 8;
