@@ -147,10 +147,10 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
 	if (sid->behavior == BEHAVIOR_END_B6_INSERT)
 		return insert_srh(frame->ctx, frame->port, sid, sid->params.policy,
-				  ETH_HLEN << 16 | frame->length);
+				  ETH_HLEN << 24 | frame->length);
 	if (sid->behavior == BEHAVIOR_END_M_GTP6_D)
 		return from_gtp(frame->ctx, frame->port, sid, sid->params.policy,
-				ETH_HLEN << 16 | frame->length);
+				ETH_HLEN << 24 | frame->length);
 	if (is_to_gtp(sid->behavior))
 		return into_gtp(frame->ctx, frame->port, sid, frame->length);
 	return into_proxy(frame->ctx, frame->port, sid, frame->length);

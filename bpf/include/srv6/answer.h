@@ -122,7 +122,7 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 {
 	const __u32 *number = bpf_map_lookup_elem(&return_policies, &way);
 	const struct policy *policy = number ? bpf_map_lookup_elem(&policies, number) : 0;
-	const struct outer *outer = policy ? list_of(policy, pair) : 0;
+	const struct outer *outer = policy ? list_of(policy, pair, OUTER_ENCAPS) : 0;
 	__u8 protocol = skb->protocol == bpf_htons(ETH_P_IPV6) ? IPPROTO_IPV6 : IPPROTO_IPIP;
 	__be16 type = bpf_htons(ETH_P_IPV6);
 

@@ -144,8 +144,8 @@ static __always_inline int encapsulate(const struct frame *frame, const struct o
 			      counter, in_kernel, tells);
 }
 
-/* Returns the segment list that the policy selects for a flow. */
-static __always_inline const struct outer *list_of(const struct policy *policy, __u64 hash)
+/* Returns the segment list, of any mode, that the policy selects for a flow. */
+static __always_inline const struct outer *any_list_of(const struct policy *policy, __u64 hash)
 {
 	__u32 list = policy->list;
 
@@ -159,6 +159,16 @@ static __always_inline const struct outer *list_of(const struct policy *policy, 
 		list = spread->list[hash >> 32 & (LIMIT_SPREAD - 1)];
 	}
 	return bpf_map_lookup_elem(&lists, &list);
+}
+
+/* Returns the same, or null for a list of another mode: while entries are replaced, a policy may
+ * already have its new list. */
+static __always_inline const struct outer *list_of(const struct policy *policy, __u64 hash,
+						   enum outer_mode mode)
+{
+	const struct outer *outer = any_list_of(policy, hash);
+
+	return outer && outer->mode == mode ? outer : 0;
 }
 
 #endif

@@ -56,7 +56,7 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 	if (failed >= 0)
 		return shoot(state, skb, failed);
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
-	const struct outer *outer = policy ? list_of(policy, inner.hash) : 0;
+	const struct outer *outer = policy ? list_of(policy, inner.hash, OUTER_ENCAPS) : 0;
 
 	if (!outer || !outer->length)
 		return shoot(state, skb, REASON_NO_POLICY);

@@ -71,7 +71,7 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 			    dst0 ^ dst1),
 	};
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
-	const struct outer *outer = policy ? list_of(policy, inner.hash) : 0;
+	const struct outer *outer = policy ? list_of(policy, inner.hash, OUTER_ENCAPS) : 0;
 
 	if (!outer)
 		return leave(frame, REASON_NO_POLICY, is_in_kernel(sid));

@@ -17,6 +17,7 @@
 
 #include "encapsulate.h"
 #include "gtp.h"
+#include "source.h"
 
 /* Reads the old outer header. Returns 0, or -1 with `*verdict` set. `sid` is null for a tenant's
  * packet. */
@@ -40,7 +41,8 @@ static __always_inline int read_gtp_outer(const struct frame *frame, const struc
 		old->at = frame->l3 + sizeof(*ip4);
 		old->hop_limit = ip4->ttl;
 		old->traffic_class = ip4->tos;
-		old->addresses.high = (__u64)bpf_ntohl(ip4->saddr) << 32 | bpf_ntohl(ip4->daddr);
+		old->addresses = (struct bits){
+			(__u64)bpf_ntohl(ip4->saddr) << 32 | bpf_ntohl(ip4->daddr), 0};
 		old->is_ipv6 = 0;
 		return 0;
 	}
@@ -180,7 +182,14 @@ static __always_inline int encapsulate_session(const struct frame *frame, const 
 	return verdict;
 }
 
-/* `number`: of the policy. `place`: offset of layer 3 in the high 16 bits, and the packet's length. Not
+/* True if an address is in the SR domain, and so may be a SID. */
+static __always_inline int is_in_domain(const struct bits *address)
+{
+	return is_source(OWNER_IPV6, bpf_cpu_to_be64(address->high),
+			 bpf_cpu_to_be64(address->low));
+}
+
+/* `number`: of the policy. `place`: offset of layer 3 in the high 8 bits, and the packet's length. Not
  * static: see route.h. */
 __noinline int from_gtp(struct xdp_md *ctx, const struct port *port, const struct sid *sid,
 			__u32 number, __u32 place)
@@ -191,8 +200,8 @@ __noinline int from_gtp(struct xdp_md *ctx, const struct port *port, const struc
 		.control = bpf_map_lookup_elem(&control, &zero),
 		.port = port,
 		.row = bpf_get_smp_processor_id(),
-		.l3 = place >> 16,
-		.length = place & 0xffff,
+		.l3 = place >> 24,
+		.length = place & 0xffffff,
 	};
 	const struct frame *frame = &whole;
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
@@ -200,7 +209,7 @@ __noinline int from_gtp(struct xdp_md *ctx, const struct port *port, const struc
 	int verdict;
 
 	if (!port || !frame->control || !old || frame->l3 > ETH_HLEN + 8)
-		return XDP_PASS;
+		return XDP_DROP;
 	if (!policy)
 		return drop(frame, REASON_NO_POLICY);
 	if (read_gtp_outer(frame, sid, old, &verdict))
@@ -234,10 +243,13 @@ __noinline int from_gtp(struct xdp_md *ctx, const struct port *port, const struc
 		/* IPv4: both addresses; IPv6: a part of the source. */
 		.hash = mix(load64(packet + 12), old->session, version),
 	};
-	const struct outer *outer = list_of(policy, inner.hash);
+	const struct outer *outer = list_of(policy, inner.hash, OUTER_GTP);
 
 	if (!outer)
 		return drop(frame, REASON_NO_POLICY);
+	/* With drop-in, the tenant writes the last segment, which must not be a SID. */
+	if (!sid && outer->is_drop_in && is_in_domain(&old->addresses))
+		return drop(frame, REASON_EDGE);
 	return encapsulate_session(frame, outer, &inner, old, counter);
 }
 

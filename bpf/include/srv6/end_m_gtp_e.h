@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * End.M.GTP4.E and End.M.GTP6.E (RFC 9433 sections 6.6 and 6.5): moves the inner packet into a GTP-U
- * tunnel-> The session is in the argument of the SID.
+ * tunnel. The session is in the argument of the SID.
  *
  * End.M.GTP4.E: the argument begins with the IPv4 destination, and the IPv6 source contains the IPv4
  * source. End.M.GTP6.E: the destination is the last segment.

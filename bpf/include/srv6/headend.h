@@ -21,12 +21,12 @@ static __always_inline int steer(const struct frame *frame, __u32 number,
 
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);
-	const struct outer *outer = list_of(policy, inner->hash);
+	const struct outer *outer = any_list_of(policy, inner->hash);
 
 	if (!outer)
 		return leave(frame, REASON_NO_POLICY, policy->in_kernel);
 	if (outer->mode) {
-		__u32 place = frame->l3 << 16 | frame->length;
+		__u32 place = frame->l3 << 24 | frame->length;
 
 		return outer->mode == OUTER_GTP ?
 			       from_gtp(frame->ctx, frame->port, 0, number, place) :

@@ -11,6 +11,7 @@
 
 #include "encapsulate.h"
 #include "sid.h"
+#include "source.h"
 #include "srh.h"
 
 /* Moves the IPv6 header to the front of the frame, from `added` bytes after it, and writes the SRH of
@@ -41,7 +42,7 @@ static __always_inline struct ipv6hdr *write_inserted(const struct frame *frame,
 	return ip;
 }
 
-/* `sid`: null for a tenant's packet. `number`: of the policy. `place`: offset of layer 3 in the high 16
+/* `sid`: null for a tenant's packet. `number`: of the policy. `place`: offset of layer 3 in the high 8
  * bits, and the packet's length. */
 __noinline int insert_srh(struct xdp_md *ctx, const struct port *port, const struct sid *sid,
 			  __u32 number, __u32 place)
@@ -52,8 +53,8 @@ __noinline int insert_srh(struct xdp_md *ctx, const struct port *port, const str
 		.control = bpf_map_lookup_elem(&control, &zero),
 		.port = port,
 		.row = bpf_get_smp_processor_id(),
-		.l3 = place >> 16,
-		.length = place & 0xffff,
+		.l3 = place >> 24,
+		.length = place & 0xffffff,
 	};
 	const struct frame *frame = &whole;
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
@@ -80,13 +81,19 @@ __noinline int insert_srh(struct xdp_md *ctx, const struct port *port, const str
 			return leave(frame, found == SRH_NONE ? why : REASON_LAST_SEGMENT,
 				     in_kernel);
 	}
+	/* A tenant's destination, the last segment, must not be a SID. Routes of the kernel steer packets of
+	 * the domain, too. */
+	if (!sid && !in_kernel && is_source(OWNER_IPV6, high(&ip->daddr), low(&ip->daddr)))
+		return drop(frame, REASON_EDGE);
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, in_kernel);
 	__u64 dst0 = high(&ip->daddr), dst1 = low(&ip->daddr);
 	__u8 next_header = ip->nexthdr;
 	const struct outer *outer =
-		list_of(policy, mix(high(&ip->saddr) ^ low(&ip->saddr),
-				    *(__be32 *)ip & FLOW_MASK, dst0 ^ dst1));
+		list_of(policy,
+			mix(high(&ip->saddr) ^ low(&ip->saddr), *(__be32 *)ip & FLOW_MASK,
+			    dst0 ^ dst1),
+			OUTER_INSERT);
 
 	if (!outer || outer->length <= sizeof(*ip) || outer->length > LIMIT_OUTER)
 		return leave(frame, REASON_NO_POLICY, in_kernel);

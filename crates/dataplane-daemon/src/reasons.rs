@@ -63,7 +63,11 @@ pub(crate) const REASONS: [(reason, &str, &str); 26] = [
         "no-hmac",
         "the SRH has no HMAC, which the kernel requires on this port",
     ),
-    (reason::REASON_EDGE, "edge", "to a SID, received at the edge of the SR domain"),
+    (
+        reason::REASON_EDGE,
+        "edge",
+        "to a SID, received at the edge of the SR domain or from a tenant",
+    ),
     (
         reason::REASON_FOREIGN_SOURCE,
         "foreign-source",

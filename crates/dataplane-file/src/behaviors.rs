@@ -72,7 +72,12 @@ impl Checked<'_> {
                     Behavior::EndB6Encaps { policy: Steer::Named("".into()) }
                 }
             },
-            Kind::EndB6Insert => Behavior::EndB6Insert { policy: self.insert_policy(at, text) },
+            Kind::EndB6Insert => {
+                let message = "End.B6.Insert is for routes of the kernel: the SRH ends with the SID, to \
+                               which the packet returns";
+                self.place.value(&key(at, "behavior"), message, "use End.B6.Encaps");
+                Behavior::End
+            }
             Kind::EndAnNf => {
                 if sid.prefix_len() < MIN_PREFIX {
                     let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());

@@ -1,6 +1,7 @@
 //! The parts of the file that are known so far, and reports on them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::net::Ipv6Addr;
 
 use document::{Entry, Place, Step, Value};
 use ipnet::Ipv6Net;
@@ -13,6 +14,10 @@ pub(crate) type At<'a> = &'a dyn Fn() -> Vec<Step>;
 /// The parts of the file that have been checked so far.
 pub(crate) struct Checked<'a> {
     pub(crate) place: Place<'a>,
+    /// Address of this node.
+    pub(crate) source: Option<Ipv6Addr>,
+    /// Prefixes of the SR domain.
+    pub(crate) sources: Vec<Ipv6Net>,
     /// Sorted and without overlaps.
     pub(crate) locators: Vec<Locator>,
     pub(crate) ports: BTreeMap<Name, Port>,

@@ -28,7 +28,7 @@ pub(crate) struct FileText {
     pub(crate) dataplane: Option<Dataplane>,
     /// Import of the kernel SRv6 routes; true if absent.
     pub(crate) import: Option<bool>,
-    /// Permits policies of form H.Insert and End.B6.Insert, which change packets of others; false if
+    /// Permits policies of form H.Insert, which change packets of others; false if
     /// absent.
     pub(crate) insert: Option<bool>,
     /// Default XDP mode of the ports; `auto` if absent.

@@ -89,12 +89,30 @@ impl Checked<'_> {
         steer
     }
 
-    /// Checks the policy of a tenant's route: with positions of the session, an IPv4 route is H.M.GTP4.D.
+    /// Checks the policy of a tenant's route: with positions of the session, an IPv4 route is
+    /// H.M.GTP4.D, and an IPv6 route End.M.GTP6.D or End.M.GTP6.D.Di.
     pub(crate) fn check_session_route(&mut self, at: At<'_>, prefix: IpNet, steer: &Steer) {
         let Some(policy) = self.policy_of(steer) else { return };
         let (session, drops_in) = (policy.session, is_drop_in(policy));
-        let (Some(session), IpNet::V4(_)) = (session, prefix) else { return };
+        let Some(session) = session else { return };
+        if matches!(prefix, IpNet::V6(_)) {
+            if drops_in && self.sources.is_empty() {
+                let message = "the tenant chooses the last segment, and may not reach SIDs by it";
+                let help = "add `sources:` with the prefixes of the SR domain";
+                self.place.value(&at(), message, help);
+            } else if !drops_in && session.segment.is_none() {
+                let message = "a policy without the position of the session";
+                self.place.value(&at(), message, "add `args:` to the policy, such as `args: 64`");
+            }
+            return;
+        }
         let most = 128 - SESSION4_BITS;
+        if let Some(longest) = self.own_bits().filter(|longest| session.source < *longest) {
+            let message = format!(
+                "the IPv4 source overwrites bits of this node's prefix, a /{longest}, in `source`"
+            );
+            self.place.value(&at(), message, &format!("write `source_args:` of {longest} or more"));
+        }
         if drops_in {
             let help = "remove the last segment";
             self.place.value(&at(), "an IPv4 route with `::` as last segment", help);
@@ -102,6 +120,14 @@ impl Checked<'_> {
             let message = "an IPv4 route to a policy without room for IPv4 destination and session";
             self.place.value(&at(), message, &format!("write `args:` of {MIN_ARGS} to {most}"));
         }
+    }
+
+    /// Returns the length of the longest of `sources` and `locators` that contains `source`.
+    fn own_bits(&self) -> Option<u8> {
+        let source = self.source?;
+        let locators = self.locators.iter().map(|locator| locator.prefix());
+        let all = self.sources.iter().copied().chain(locators);
+        all.filter(|net| net.contains(&source)).map(|net| net.prefix_len()).max()
     }
 
     /// Rejects a policy for payloads of GTP-U where other packets use it.

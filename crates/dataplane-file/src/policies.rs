@@ -70,9 +70,18 @@ impl Checked<'_> {
         let text = *text.into();
         let form = text.form.unwrap_or_default();
         let all = text.segments.iter();
-        let mut all =
+        let all =
             all.chain(text.lists.iter().flat_map(|lists| lists.0.iter().map(|one| &one.segments)));
-        let is_drop_in = all.any(|list| list.0.last().is_some_and(|last| last.0.is_unspecified()));
+        let ends_open =
+            |list: &Items<Ipv6>| list.0.last().is_some_and(|last| last.0.is_unspecified());
+        let (open, others): (Vec<_>, Vec<_>) = all.partition(|list| ends_open(list));
+        let is_drop_in = !open.is_empty();
+        if is_drop_in && !others.is_empty() {
+            let help = "end all lists with it, or none";
+            let message =
+                "some lists end with `::`, the packet's own destination, and others do not";
+            self.place.key(&below(at, &["lists"]), message, help);
+        }
         let session = self.session(|name| below(at, &[name]), &text, is_drop_in);
         if form == Form::Insert {
             self.check_insert(&below(at, &["form"]), session);

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use document::{Place, Report, Step, Tree, steps};
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane, File, Limits};
-use srv6::Locator;
+use srv6::{Kind, Locator};
 
 use super::checked::Checked;
 use super::file::{FileText, LimitsText};
 use super::scalars::Ipv6;
+use super::sid_text::SidMap;
 
 /// Maximum capacity of a table.
 const MAX_SIZE: u32 = 1 << 24;
@@ -22,6 +23,8 @@ pub(crate) fn resolve<'a>(
 ) -> Result<File, Report<'a>> {
     let mut checked = Checked {
         place: Place { tree, report },
+        source: file.source.map(|Ipv6(address)| address),
+        sources: Vec::new(),
         locators: Vec::new(),
         ports: BTreeMap::new(),
         policies: BTreeMap::new(),
@@ -31,19 +34,19 @@ pub(crate) fn resolve<'a>(
     };
     checked.source(&file);
     checked.locators = checked.locators(&file.locators.0);
-    let sources = checked.sources(&file);
+    checked.sources = checked.sources(&file);
     checked.ports(&file.ports.0, file.mode);
     checked.named_policies(file.policies.0);
     checked.tenants(&file.ports.0, file.tenants.0);
     checked.domain_vlans(&file.ports.0);
     let sids = checked.sids(file.sids.0);
     let limits = checked.limits(&file.limits, sids.len());
-    let Checked { place, ports, policies, tenants, .. } = checked;
+    let Checked { place, source, sources, ports, policies, tenants, .. } = checked;
     if !place.report.is_empty() {
         return Err(place.report);
     }
     Ok(File {
-        source: file.source.map(|Ipv6(address)| address),
+        source,
         locators: file.locators.0,
         sources,
         dataplane: file.dataplane.unwrap_or(Dataplane::Xdp),
@@ -70,7 +73,9 @@ impl Checked<'_> {
         }
         let mut tenants = file.tenants.0.iter();
         let tenant = tenants.position(|(_, t)| t.frames.is_some() || !t.routes.0.is_empty());
-        let sid = file.sids.0.iter().position(|(_, sid)| sid.0.policy.is_some());
+        // The tunnels of End.M.GTP6.E begin at `source`.
+        let needs = |sid: &SidMap| sid.policy.is_some() || sid.behavior == Kind::EndMGtp6E;
+        let sid = file.sids.0.iter().position(|(_, sid)| needs(&sid.0));
         let at: Vec<Step> = match (file.policies.0.is_empty(), tenant, sid) {
             (false, ..) => vec!["policies".into()],
             (true, Some(index), _) => vec!["tenants".into(), index.into()],

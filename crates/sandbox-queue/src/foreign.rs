@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::mpsc::channel;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, Shutdown, recv, setsockopt, shutdown, sockopt::Linger};
+use nix::sys::socket::sockopt::{Linger, OobInline};
+use nix::sys::socket::{MsgFlags, Shutdown, recv, setsockopt, shutdown};
 
 /// Control message with a descriptor of the sender (include/linux/socket.h).
 const SCM_PIDFD: libc::c_int = 4;
@@ -94,6 +95,8 @@ pub fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> nix::Result<us
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
+    // Otherwise, an urgent byte (MSG_OOB) and its descriptors are skipped here and removed by recv(2).
+    setsockopt(&socket, OobInline, &true)?;
     // SAFETY: the message's pointer is to a buffer that lives until the call returns.
     let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_PEEK) };
     let length = Errno::result(got)?.cast_unsigned();
@@ -223,6 +226,26 @@ mod tests {
             assert_eq!(receive_bytes(mine.as_fd(), &mut bytes), Err(Errno::EBADMSG));
         }
         assert_eq!(count(), before);
+    }
+
+    #[test]
+    fn descriptors_of_an_urgent_byte_stay_in_the_queue() {
+        let (mine, other) = UnixStream::pair().unwrap();
+        let (socket, peer) = UnixStream::pair().unwrap();
+        let files = [socket.as_raw_fd()];
+        let rights = [ControlMessage::ScmRights(&files)];
+        let bytes = [IoSlice::new(b"x")];
+        sendmsg::<()>(other.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_OOB, None).unwrap();
+        drop(socket);
+        (&other).write_all(b"two").unwrap();
+        let mut bytes = [0; 2];
+        for _ in 0..2 {
+            assert_eq!(receive_bytes(mine.as_fd(), &mut bytes), Err(Errno::EBADMSG));
+        }
+        // The descriptor still exists.
+        peer.set_nonblocking(true).unwrap();
+        let got = std::io::Read::read(&mut &peer, &mut bytes).map_err(|error| error.kind());
+        assert_eq!(got, Err(std::io::ErrorKind::WouldBlock));
     }
 
     #[test]

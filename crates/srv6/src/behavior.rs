@@ -238,6 +238,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndDt4 { table } | Self::EndDt6 { table } | Self::EndDt46 { table } => {
                 Some(table)
             }
+            Self::EndMGtp4E { tunnel, .. } | Self::EndMGtp6E { tunnel } => tunnel.table.as_ref(),
             _ => None,
         }
     }

@@ -179,7 +179,7 @@ pub const TABLE: [Info; 20] = [
     },
     Info {
         keys: &["policy"],
-        arguments: "`policy` with `form: H.Insert`; the file needs `insert: true`",
+        arguments: "not in files: routes of the kernel alone",
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(
             Kind::EndB6Insert,

@@ -1,6 +1,6 @@
 //! Insertion of SRHs.
 
-use model::dataplane::{Behavior, Steer};
+use model::dataplane::Steer;
 use srv6::Form;
 
 use super::{HEAD, expect, sid, tenant};
@@ -15,23 +15,20 @@ const LIST: &str = "{segments: [fd00:0:2::1], form: H.Insert}";
 
 #[test]
 fn insertion_has_to_be_permitted() {
-    let b6 = sid(&format!("behavior: End.B6.Insert, policy: {LIST}"));
     let message = "H.Insert changes packets of others on their way";
-    expect(&b6, &[("6:85", message, "`insert: true`")]);
-    let file = parse("x", &permitted(&b6)).unwrap_or_else(|problems| panic!("{problems}"));
-    let Behavior::EndB6Insert { policy: Steer::Own(policy) } = &file.sids[0].1.behavior else {
-        panic!("{:?}", file.sids)
-    };
-    assert_eq!((policy.form, policy.lists.len()), (Form::Insert, 1));
     let route = tenant(&format!("routes: {{\"fd00:5::/32\": {LIST}}}"));
     expect(&route, &[("5:74", message, "H.Encaps")]);
-    assert!(parse("x", &permitted(&route)).is_ok());
+    let file = parse("x", &permitted(&route)).unwrap_or_else(|problems| panic!("{problems}"));
+    let Steer::Own(policy) = &file.tenants.values().next().unwrap().routes[0].1 else {
+        panic!("{:?}", file.tenants)
+    };
+    assert_eq!((policy.form, policy.lists.len()), (Form::Insert, 1));
 }
 
 #[test]
 fn insertion_is_for_ipv6_packets() {
     let insert = "a policy of form H.Insert";
-    let help = "IPv6 routes, or for End.B6.Insert";
+    let help = "IPv6 routes";
     for (text, place) in [
         (tenant(&format!("routes: {{10.0.0.0/8: {LIST}}}")), "5:27"),
         (tenant(&format!("frames: {LIST}")), "5:18"),
@@ -39,12 +36,9 @@ fn insertion_is_for_ipv6_packets() {
     ] {
         expect(&permitted(&text), &[(place, insert, help)]);
     }
-    let text = sid("behavior: End.B6.Insert, policy: [fd00:0:2::1]");
-    expect(
-        &permitted(&text),
-        &[("6:45", "End.B6.Insert with a policy of another form", "write `form: H.Insert`")],
-    );
-    expect(&sid("behavior: End.B6.Insert"), &[("6:3", "End.B6.Insert needs a policy", "H.Insert")]);
+    let kernels = "End.B6.Insert is for routes of the kernel";
+    let text = permitted(&sid(&format!("behavior: End.B6.Insert, policy: {LIST}")));
+    expect(&text, &[("6:30", kernels, "End.B6.Encaps")]);
     let text =
         sid("behavior: End.M.GTP6.D, policy: {segments: [fd00:0:2::1], args: 64, form: H.Insert}");
     expect(&permitted(&text), &[("6:94", "H.Insert for payloads of GTP-U", "H.Encaps.Red")]);

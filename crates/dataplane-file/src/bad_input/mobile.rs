@@ -118,7 +118,28 @@ fn routes_of_sessions() {
         assert!(parse("x", &route(prefix, &list(args))).is_ok(), "{prefix}");
     }
     let own = "[fd00:0:2::1, \"::\"]";
-    assert!(parse("x", &route("fd00:5::/32", own)).is_ok());
+    let domain = |text: String| format!("{text}\nsources: [fd00::/32]\n");
+    assert!(parse("x", &domain(route("fd00:5::/32", own))).is_ok());
+    // A tenant chooses the last segment then.
+    let reach = "the tenant chooses the last segment, and may not reach SIDs by it";
+    expect(&route("fd00:5::/32", own), &[("5:27", reach, "`sources:`")]);
+    let without = "{segments: [fd00:0:2::1], source_args: 64}";
+    let message = "a policy without the position of the session";
+    expect(&route("fd00:5::/32", without), &[("5:27", message, "`args: 64`")]);
+    // The prefix of `source` is this node's.
+    for (args, is_good) in [(8, false), (47, false), (48, true)] {
+        let policy = format!("{{segments: [fd00:0:2::1], args: 56, source_args: {args}}}");
+        let text = domain(route("10.0.0.0/8", &policy));
+        match is_good {
+            true => assert!(parse("x", &text).is_ok()),
+            false => {
+                expect(&text, &[("5:27", "overwrites bits of this node's prefix", "48 or more")])
+            }
+        }
+    }
+    let lists = "{args: 64, lists: [{segments: [fd00:0:2::1, \"::\"]}, {segments: [fd00:0:3::1]}]}";
+    let mixed = "some lists end with `::`, the packet's own destination, and others do not";
+    expect(&domain(route("fd00:5::/32", lists)), &[("5:53", mixed, "or none")]);
     let message = "an IPv4 route to a policy without room for IPv4 destination and session";
     for policy in [list(57), "{segments: [fd00:0:2::1], source_args: 64}".to_owned()] {
         expect(&route("10.0.0.0/8", &policy), &[("5:27", message, "8 to 56")]);

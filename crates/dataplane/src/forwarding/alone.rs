@@ -178,7 +178,7 @@ fn why_no_prefix(
     outer: &BTreeSet<Ipv6Addr>,
 ) -> Option<&'static str> {
     if policy.session.is_some() {
-        return Some("the kernel has no H.M.GTP4.D: write `dataplane: xdp`");
+        return Some("the kernel has no behaviors for GTP-U: write `dataplane: xdp`");
     }
     if policy.lists.len() > 1 {
         return Some("the kernel does not distribute flows over lists: use one list");

@@ -76,9 +76,9 @@ fn usable(name: &file::Name, line: u32, machine: &Machine<'_>) -> Result<(u32, M
 
 /// Kinds of interfaces whose frames come from the interfaces below, or from their other end, alone. The
 /// first one is that of network cards.
-const SIMPLE_KINDS: [&str; 13] = [
-    "", "veth", "tun", "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bridge", "bond", "team",
-    "dsa", "dummy",
+const SIMPLE_KINDS: [&str; 15] = [
+    "", "veth", "netkit", "macsec", "tun", "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap",
+    "bridge", "bond", "team", "dsa", "dummy",
 ];
 
 /// Returns true if a tenant, or a host at an edge, chooses which frames arrive on an interface: it

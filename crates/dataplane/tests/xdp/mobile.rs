@@ -408,10 +408,46 @@ fn root_mobile_headends_do_what_the_pseudocode_says() {
         let cases = headends();
         let routes = cases.iter().map(|case| format!("      \"{}\": {}\n", case.to, case.file));
         let text = format!(
-            "source: {SOURCE}\nlocators: [\"fd00:1::/32\"]\n\
+            "source: {SOURCE}\nlocators: [\"fd00:1::/32\"]\nsources: [\"fd00::/30\"]\n\
              ports: {{l: {{tenant: ran}}, r: {{}}}}\ntenants:\n  ran:\n    routes:\n{}",
             routes.collect::<String>()
         );
         compare(&loaded_from(&text), &cases, packets(PACKETS));
+    });
+}
+
+#[test]
+fn root_a_tenant_reaches_no_sid_by_the_last_segment() {
+    in_node(|| {
+        ips(&["-6 route add fd00::/16 via fd00:b::2"]);
+        let text = format!(
+            "source: {SOURCE}\nlocators: [\"fd00:1::/32\"]\nsources: [\"fd00::/30\"]\ninsert: true\n\
+             ports: {{l: {{tenant: ran}}, r: {{}}}}\ntenants: {{ran: {{routes: {{\n\
+             \"fd00::/16\": [\"fd00:2::1\", \"::\"],\n\
+             \"fd00:2:5::/48\": {{segments: [\"fd00:2::1\"], form: H.Insert}},\n\
+             \"fd00:5::/32\": {{segments: [\"fd00:2::1\"], form: H.Insert}}}}}}}}\n"
+        );
+        let tables = loaded_from(&text);
+        let mut random = Random::seeded();
+        let datagram = [
+            &[0x08, 0x68, 0x08, 0x68, 0, 36, 0, 0][..],
+            &[0x30, 255, 0, 20, 0, 0, 0, 1],
+            &[0x45],
+            &[0; 19],
+        ];
+        let datagram = datagram.concat();
+        // Two of drop-in, two of H.Insert.
+        for (to, expected) in [
+            ("fd00:9::d4", verdict::REDIRECT),
+            ("fd00:2::d4", verdict::DROP),
+            ("fd00:5::d4", verdict::REDIRECT),
+            ("fd00:2:5::d4", verdict::DROP),
+        ] {
+            let mut sent =
+                ipv6(&mut random, octets("fd00:a::2"), octets(to), &[], 0, (17, &datagram));
+            sent[7] = 64;
+            let run = run_once(tables.program().program(), index("l"), &frame(&sent)).unwrap();
+            assert_eq!(run.verdict, expected, "{to}");
+        }
     });
 }

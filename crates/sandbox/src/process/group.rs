@@ -262,7 +262,8 @@ fn remove_dead(root: &Path) {
             let changed = entry.metadata().and_then(|of| of.modified()).ok();
             changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > OLD)
         };
-        if if of == Some(namespace) { !runs(maker) } else { is_old() } {
+        let is_dead = if of == Some(namespace) { !runs(maker) } else { is_old() };
+        if is_dead {
             let _ = fs::remove_dir(entry.path());
         }
     }
