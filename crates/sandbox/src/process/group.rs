@@ -143,7 +143,8 @@ impl Group {
     /// Writes a value into a file where it exists.
     fn set(&self, file: &str, value: &str) {
         for directory in &self.directories {
-            let opened = fs::OpenOptions::new().write(true).open(directory.join(file));
+            let mut options = fs::OpenOptions::new();
+            let opened = options.write(true).truncate(true).open(directory.join(file));
             let _ = opened.and_then(|mut file| file.write_all(value.as_bytes()));
         }
     }
