@@ -64,9 +64,14 @@ fn close_later(files: Vec<OwnedFd>) {
     }
     let (copied, is_copied) = channel();
     let (end, ends) = channel::<()>();
+    let mut numbers: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
     let hold = move || {
         // SAFETY: the call has no memory arguments. Only this thread has the new table.
-        let _ = copied.send(unsafe { libc::unshare(libc::CLONE_FILES) } == 0);
+        let is_copied = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
+        if is_copied {
+            close_others(&mut numbers);
+        }
+        let _ = copied.send(is_copied);
         // Returns when the caller drops the other end.
         let _ = ends.recv();
     };
@@ -76,6 +81,20 @@ fn close_later(files: Vec<OwnedFd>) {
     }
     drop(files);
     drop(end);
+}
+
+/// Closes all descriptors of this thread's own table but these, so that a lock or a link does not outlive
+/// its owner in the copy.
+fn close_others(numbers: &mut [RawFd]) {
+    numbers.sort_unstable();
+    let mut first = 0;
+    for number in numbers.iter().chain([&RawFd::MAX]).map(|number| number.cast_unsigned()) {
+        if first < number {
+            // SAFETY: the call has no memory arguments, and no other thread uses this table.
+            unsafe { libc::syscall(libc::SYS_close_range, first, number - 1, 0) };
+        }
+        first = number + 1;
+    }
 }
 
 fn do_not_linger(file: &OwnedFd) {
@@ -226,6 +245,17 @@ mod tests {
             assert_eq!(receive_bytes(mine.as_fd(), &mut bytes), Err(Errno::EBADMSG));
         }
         assert_eq!(count(), before);
+    }
+
+    #[test]
+    fn other_descriptors_do_not_outlive_their_owner() {
+        for _ in 0..100 {
+            let (mine, peer) = UnixStream::pair().unwrap();
+            close_later(vec![UnixStream::pair().unwrap().0.into()]);
+            drop(mine);
+            peer.set_nonblocking(true).unwrap();
+            assert_eq!(std::io::Read::read(&mut &peer, &mut [0]).unwrap(), 0);
+        }
     }
 
     #[test]
