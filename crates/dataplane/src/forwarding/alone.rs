@@ -203,13 +203,7 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
         Behavior::EndDt4 { table } | Behavior::EndDt46 { table } if table.vrf.is_none() => {
             "the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`"
         }
-        Behavior::EndB6Insert { policy } => {
-            if forwarding.policies.get(policy)?.lists.len() <= 1 {
-                return None;
-            }
-            "the kernel does not distribute flows over lists: use one list"
-        }
-        Behavior::EndB6Encaps { policy } => {
+        Behavior::EndB6Encaps { policy } | Behavior::EndB6Insert { policy } => {
             let policy = forwarding.policies.get(policy)?;
             if policy.lists.len() > 1 {
                 "the kernel does not distribute flows over lists: use one list"

@@ -98,7 +98,8 @@ pub enum LocalAction {
         vrf_table: u32,
     },
     /// End.B6.Insert, from the drafts: inserts another SRH before the packet's own. The kernel
-    /// appends the packet's destination, the SID itself, as the last segment, so the list does not contain it.
+    /// appends the packet's destination, the SID itself, as the last segment: the list does not
+    /// contain it.
     EndB6 {
         /// The segment list, in the order of visits.
         segments: SegmentList,
